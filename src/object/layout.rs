@@ -1,0 +1,169 @@
+//! Tensor layouts: up to 15 one-character labels, one a dimension, or none at all.
+
+use std::ffi::c_char;
+use std::fmt;
+
+use crate::error::{Result, Status};
+use crate::fail;
+
+/// The labels of a tensor's dimensions, outermost first, padded with NUL; all NUL means none.
+/// Labels are printable ASCII and each occurs once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Layout {
+    labels: [u8; 16],
+}
+
+macro_rules! named {
+    ($($name:ident)*) => {
+        $(pub const $name: Layout = Layout::literal(stringify!($name));)*
+    };
+}
+
+impl Layout {
+    pub const NONE: Layout = Layout { labels: [0; 16] };
+    named!(W WC CW NW NWC NCW HW NHW CHW NCHW HWC NHWC);
+    named!(FHW NFHW CFHW FCHW FHWC NCFHW NFCHW NFHWC);
+    named!(DHW NDHW CDHW DHWC NCDHW NDHWC FDHW NFDHW);
+    named!(CFDHW FCDHW FDHWC NCFDHW NFCDHW NFDHWC);
+
+    const fn literal(text: &str) -> Layout {
+        let bytes = text.as_bytes();
+        let mut labels = [0; 16];
+        let mut i = 0;
+        while i < bytes.len() {
+            labels[i] = bytes[i];
+            i += 1;
+        }
+        Layout { labels }
+    }
+
+    /// The layout in a field of 16 bytes. `InvalidLayout`, naming `argument`, where the text is not
+    /// terminated, has a byte that is not printable ASCII, a label twice, or bytes after the NUL.
+    pub fn from_bytes(bytes: &[u8; 16], argument: &str) -> Result<Layout> {
+        let Some(len) = bytes.iter().position(|&b| b == 0) else {
+            fail!(
+                Status::InvalidLayout,
+                "{argument} is \"{}\" without a terminating NUL, expected at most 15 labels",
+                bytes.escape_ascii()
+            );
+        };
+        check_labels(&bytes[..len], argument)?;
+        if bytes[len..].iter().any(|&b| b != 0) {
+            fail!(
+                Status::InvalidLayout,
+                "{argument} is \"{}\", expected NUL in every byte after the labels",
+                bytes.escape_ascii()
+            );
+        }
+        Ok(Layout { labels: *bytes })
+    }
+
+    /// `from_bytes` of a C struct's field.
+    pub fn from_chars(chars: &[c_char; 16], argument: &str) -> Result<Layout> {
+        Layout::from_bytes(&chars.map(|c| c as u8), argument)
+    }
+
+    /// The layout of a text of at most 15 labels, "" being none; else `InvalidLayout`.
+    pub fn parse(text: &str) -> Result<Layout> {
+        if text.len() > 15 {
+            fail!(
+                Status::InvalidLayout,
+                "layout is {text:?}, {} bytes long, expected at most 15 labels",
+                text.len()
+            );
+        }
+        check_labels(text.as_bytes(), "layout")?;
+        Ok(Layout::literal(text))
+    }
+
+    pub fn len(&self) -> usize {
+        // NUL only pads: the bytes that are used are the low ones.
+        16 - self.as_u128().leading_zeros() as usize / 8
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.labels[0] == 0
+    }
+
+    pub fn labels(&self) -> &[u8] {
+        &self.labels[..self.len()]
+    }
+
+    pub fn as_str(&self) -> &str {
+        // Labels are ASCII, so the default is never taken.
+        std::str::from_utf8(self.labels()).unwrap_or_default()
+    }
+
+    /// The field of a C struct.
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.labels
+    }
+
+    pub fn to_chars(self) -> [c_char; 16] {
+        self.labels.map(|b| b as c_char)
+    }
+
+    /// Where the dimension of that label stands.
+    pub fn index_of(&self, label: u8) -> Option<usize> {
+        self.labels().iter().position(|&b| b == label)
+    }
+
+    pub fn ends_with(&self, suffix: &str) -> bool {
+        self.labels().ends_with(suffix.as_bytes())
+    }
+
+    /// Whether a row is width times channels, both packed.
+    pub fn is_channel_last(&self) -> bool {
+        self.ends_with("WC")
+    }
+
+    /// All labels in one number, for hashing and comparing in one step.
+    pub const fn as_u128(&self) -> u128 {
+        u128::from_le_bytes(self.labels)
+    }
+
+    /// `InvalidLayout`, naming `argument`, unless there is one label a dimension, or none at all.
+    pub fn check_rank(&self, rank: usize, argument: &str) -> Result<()> {
+        if !self.is_empty() && self.len() != rank {
+            fail!(
+                Status::InvalidLayout,
+                "{argument} is \"{self}\" with {} labels, expected {rank}, as many as the rank, or none",
+                self.len()
+            );
+        }
+        Ok(())
+    }
+}
+
+fn check_labels(labels: &[u8], argument: &str) -> Result<()> {
+    for (i, &label) in labels.iter().enumerate() {
+        if !label.is_ascii_graphic() {
+            fail!(
+                Status::InvalidLayout,
+                "{argument} is \"{}\", expected printable ASCII: byte {i} is {label:#04x}",
+                labels.escape_ascii()
+            );
+        }
+        if labels[..i].contains(&label) {
+            fail!(
+                Status::InvalidLayout,
+                "{argument} is \"{}\", expected each label once: {} is repeated",
+                labels.escape_ascii(),
+                label.escape_ascii()
+            );
+        }
+    }
+    Ok(())
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Layout({:?})", self.as_str())
+    }
+}
