@@ -190,3 +190,99 @@ impl fmt::Debug for Dtype {
         f.write_str(self.name())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_a_kind_and_lanes_or_an_error() {
+        let mut valid = 0;
+        for code in 0..0x1_0000u32 {
+            let (kind, lanes) = (code & 0xff, (code >> 8) + 1);
+            let expected = (1..=13).contains(&kind) && lanes <= if kind == 13 { 2 } else { 4 };
+            match Dtype::from_code(code, "desc.dtype") {
+                Ok(dtype) => {
+                    assert!(expected, "{code:#x}");
+                    assert_eq!(dtype.code(), code);
+                    assert_eq!(dtype.kind() as u32, kind);
+                    assert_eq!(dtype.lanes(), lanes);
+                    assert_eq!(dtype.bytes(), dtype.lane_bytes() * u64::from(lanes));
+                    assert_eq!(dtype.lane().code(), kind);
+                    assert_eq!(dtype.lane().with_lanes(lanes), Some(dtype));
+                    assert!(dtype.alignment().is_power_of_two());
+                    assert_eq!(dtype.lane_bytes() % dtype.alignment(), 0);
+                    let classes = [dtype.is_float(), dtype.is_complex(), dtype.is_integer()];
+                    assert_eq!(classes.iter().filter(|&&is| is).count(), 1);
+                    valid += 1;
+                }
+                Err(error) => {
+                    assert!(!expected, "{code:#x}");
+                    assert_eq!(error.status, Status::InvalidEnum);
+                    let start = format!("desc.dtype is {code:#x}, expected ");
+                    assert!(error.message.starts_with(&start), "{error}");
+                }
+            }
+        }
+        assert_eq!(valid, 12 * 4 + 2);
+        for code in [0x100_0001, u32::MAX, 0xffff_ff01] {
+            assert!(Dtype::from_code(code, "x").is_err());
+        }
+    }
+
+    #[test]
+    fn names_and_bytes() {
+        let three = |dtype: Dtype| dtype.with_lanes(3).map(|d| (d.name(), d.bytes()));
+        assert_eq!(Dtype::U8.name(), "U8");
+        assert_eq!(three(Dtype::U8), Some(("3U8", 3)));
+        assert_eq!(three(Dtype::S16), Some(("3S16", 6)));
+        assert_eq!(three(Dtype::F32), Some(("3F32", 12)));
+        assert_eq!(three(Dtype::C64), Some(("3C64", 24)));
+        assert_eq!(three(Dtype::C128), None);
+        assert_eq!(Dtype::U8.with_lanes(0), None);
+        assert_eq!(Dtype::U8.with_lanes(5), None);
+        assert_eq!(
+            Dtype::C128.with_lanes(2).map(|d| d.to_string()),
+            Some("2C128".into())
+        );
+        let all = [
+            (Dtype::U8, 1),
+            (Dtype::S8, 1),
+            (Dtype::U16, 2),
+            (Dtype::S16, 2),
+            (Dtype::U32, 4),
+            (Dtype::S32, 4),
+            (Dtype::U64, 8),
+            (Dtype::S64, 8),
+            (Dtype::F16, 2),
+            (Dtype::F32, 4),
+            (Dtype::F64, 8),
+            (Dtype::C64, 8),
+            (Dtype::C128, 16),
+        ];
+        for (i, (dtype, bytes)) in all.into_iter().enumerate() {
+            assert_eq!(dtype.code(), i as u32 + 1);
+            assert_eq!(dtype.bytes(), bytes);
+            assert_eq!(dtype.name(), format!("{:?}", dtype.kind()));
+        }
+        assert!(Dtype::F16.is_float() && Dtype::C64.is_complex() && Dtype::S64.is_integer());
+    }
+
+    #[test]
+    fn addresses_follow_the_lane() {
+        let elements = Dtype::F32.with_lanes(3).expect("3F32");
+        assert_eq!(elements.alignment(), 4);
+        assert!(elements.check_address(4, "p").is_ok());
+        for (address, status) in [
+            (0, Status::NullPointer),
+            (2, Status::InvalidAlignment),
+            (5, Status::InvalidAlignment),
+        ] {
+            let error = elements
+                .check_address(address, "data.data")
+                .expect_err("bad");
+            assert_eq!(error.status, status);
+            assert!(error.message.starts_with("data.data is "));
+        }
+    }
+}

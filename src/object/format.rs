@@ -280,3 +280,111 @@ impl fmt::Debug for Format {
         f.write_str(self.name())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn codes_are_one_to_the_count() {
+        let mut names = HashSet::new();
+        for code in 1..=Format::COUNT as u32 {
+            let format = Format::from_code(code, "x").expect("a format");
+            assert_eq!(format.code(), code);
+            assert_eq!(format.to_string(), format.name());
+            assert!(names.insert(format.name()));
+        }
+        for code in [0, Format::COUNT as u32 + 1, u32::MAX] {
+            let error = Format::from_code(code, "desc.format").expect_err("no format");
+            assert_eq!(error.status, Status::InvalidEnum);
+            assert!(error
+                .message
+                .starts_with(&format!("desc.format is {code}, expected ")));
+        }
+    }
+
+    /// What a name says must be what the table says.
+    #[test]
+    fn names_describe_the_planes() {
+        for code in 1..=Format::COUNT as u32 {
+            let format = Format::from_code(code, "x").expect("a format");
+            let info = format.info();
+            let name = format.name();
+            let stem = name.strip_suffix("_ER").unwrap_or(name);
+            let colour = stem.trim_end_matches(|c: char| c == 'P' || c.is_ascii_digit());
+            let colour = colour.strip_suffix('F').unwrap_or(colour);
+            let lane_of = |dtype: Dtype| dtype.lane().name();
+            assert_eq!(
+                info.planes().iter().all(|plane| plane.channels > 0),
+                info.planes[info.plane_count as usize..]
+                    .iter()
+                    .all(|plane| plane.channels == 0)
+            );
+            for plane in info.planes() {
+                assert_eq!(plane.channels, plane.dtype.lanes());
+            }
+            match colour {
+                "RGB" | "BGR" | "YUV" | "HSV" | "RGBA" | "BGRA" | "CMYK" | "YCCK" | "Y" => {
+                    let channels = colour.len() as u32;
+                    assert_eq!(info.channel_count, channels, "{name}");
+                    let planar = stem.ends_with('P');
+                    assert_eq!(info.plane_count, if planar { channels } else { 1 });
+                    let lane = if stem.contains("F16") {
+                        "F16"
+                    } else if stem.contains("F32") {
+                        "F32"
+                    } else if stem.contains("16") {
+                        "U16"
+                    } else {
+                        "U8"
+                    };
+                    assert!(info.planes().iter().all(|p| lane_of(p.dtype) == lane));
+                    assert!(info.is_tensor(), "{name}");
+                }
+                "NV" => {
+                    assert_eq!((info.plane_count, info.channel_count), (2, 3));
+                    assert_eq!(info.planes[0].dtype.name(), "U8");
+                    assert_eq!(info.planes[1].dtype.name(), "2U8");
+                    let shift = u32::from(!stem.ends_with("24"));
+                    assert_eq!(info.planes[0].width_shift + info.planes[0].height_shift, 0);
+                    assert_eq!(info.planes[1].width_shift, shift);
+                    assert_eq!(info.planes[1].height_shift, shift);
+                    assert_eq!(info.is_subsampled(), shift == 1);
+                    assert!(!info.is_tensor());
+                }
+                "UYVY" | "VYUY" | "YUYV" => {
+                    assert_eq!((info.plane_count, info.channel_count), (1, 3));
+                    assert_eq!(info.planes[0].dtype.name(), "2U8");
+                    assert!(info.is_subsampled() && !info.is_tensor());
+                }
+                _ => {
+                    assert_eq!(info.plane_count, 1);
+                    assert_eq!(info.planes[0].dtype.name(), name);
+                    assert_eq!(info.channel_count, info.planes[0].channels);
+                    assert!(info.is_tensor());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn chroma_axes_round_up() {
+        let sizes = |format: Format, plane: usize, width: i32, height: i32| {
+            let plane = format.info().planes[plane];
+            (plane.plane_width(width), plane.plane_height(height))
+        };
+        assert_eq!(sizes(Format::NV12, 0, 7, 5), (7, 5));
+        assert_eq!(sizes(Format::NV12, 1, 7, 5), (4, 3));
+        assert_eq!(sizes(Format::NV12, 1, 8, 6), (4, 3));
+        assert_eq!(sizes(Format::NV12, 1, 1, 1), (1, 1));
+        assert_eq!(sizes(Format::NV24, 1, 7, 5), (7, 5));
+        assert_eq!(sizes(Format::YUYV, 0, 7, 5), (8, 5));
+        assert_eq!(sizes(Format::YUYV, 0, 8, 5), (8, 5));
+        assert_eq!(sizes(Format::YUYV, 0, i32::MAX, 1), (1 << 31, 1));
+        assert_eq!(
+            sizes(Format::NV12, 1, i32::MAX, i32::MAX),
+            (1 << 30, 1 << 30)
+        );
+    }
+}

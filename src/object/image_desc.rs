@@ -240,3 +240,219 @@ fn overflow_error(format: Format, width: i32, height: i32) -> Error {
         ),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::tensor_desc::random::Random;
+
+    fn image(format: Format, width: i32, height: i32, row: i64, base: i64) -> ImageDesc {
+        ImageDesc::compute(0, format, width, height, row, base).expect("a valid image")
+    }
+
+    fn assert_error(result: Result<ImageDesc>, status: Status, start: &str) {
+        let error = result.expect_err(start);
+        assert_eq!(error.status, status, "{error}");
+        assert!(error.message.starts_with(start), "{error}");
+    }
+
+    /// The struct that a user would fill for an image at that address.
+    fn foreign(desc: &ImageDesc, address: u64) -> Vec<ForeignPlane> {
+        desc.planes()
+            .iter()
+            .map(|plane| ForeignPlane {
+                address: address + plane.offset,
+                row_stride: plane.row_stride,
+                width: plane.width,
+                height: plane.height,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn charges_that_are_known() {
+        let one = image(Format::F32, 1, 1, 0, 0);
+        assert_eq!((one.nbytes, one.planes[0].row_stride), (512, 32));
+        assert_eq!(image(Format::NV12, 8, 6, 0, 0).nbytes, 1024);
+        let nv12 = image(Format::NV12, 7, 5, 0, 0);
+        let sizes: Vec<_> = nv12
+            .planes()
+            .iter()
+            .map(|p| (p.offset, p.row_stride, p.width, p.height))
+            .collect();
+        assert_eq!(sizes, [(0, 32, 7, 5), (160, 32, 4, 3)]);
+        let yuyv = image(Format::YUYV, 7, 3, 1, 0).planes[0];
+        assert_eq!((yuyv.row_stride, yuyv.width), (16, 8));
+        let planar = image(Format::RGBF32P, 5, 2, 1, 1);
+        assert_eq!(planar.planes.map(|p| p.offset), [0, 40, 80, 0, 0, 0]);
+        assert_eq!((planar.nbytes, planar.base_align), (120, 4));
+        assert_eq!(image(Format::RGB8, 37, 7, 1, 0).nbytes, 1024);
+    }
+
+    #[test]
+    fn compute_agrees_with_the_formula() {
+        let mut random = Random::new(3);
+        for _ in 0..20_000 {
+            let code = 1 + random.below(Format::COUNT as u64) as u32;
+            let format = Format::from_code(code, "x").expect("a format");
+            let (width, height) = (1 + random.below(70) as i32, 1 + random.below(40) as i32);
+            let (row, base) = (
+                random.pick(&[0, 1, 2, 64, 1024]),
+                random.pick(&[0, 1, 4096]),
+            );
+            let desc = image(format, width, height, row, base);
+            let lane = format.info().planes[0].dtype.lane_bytes();
+            let row_align = if row == 0 { 32 } else { lane.max(row as u64) };
+            let base_align = if base == 0 { 512 } else { base as u64 }.max(row_align);
+            assert_eq!(desc.base_align, base_align);
+            let (mut offset, mut total) = (0, 0);
+            for (plane, info) in desc.planes().iter().zip(format.info().planes()) {
+                let half = |length: i32, shift| {
+                    if shift == 1 {
+                        length - length / 2
+                    } else {
+                        length
+                    }
+                };
+                let paired = matches!(format.code(), 27..=32) && width % 2 == 1;
+                assert_eq!(
+                    plane.width,
+                    half(width, info.width_shift) + i32::from(paired)
+                );
+                assert_eq!(plane.height, half(height, info.height_shift));
+                let row_bytes = plane.width as u64 * info.dtype.bytes();
+                let stride = row_bytes.div_ceil(row_align) * row_align;
+                assert_eq!((plane.offset, plane.row_stride as u64), (offset, stride));
+                offset += stride * plane.height as u64;
+                total += (stride * plane.height as u64).div_ceil(base_align) * base_align;
+            }
+            assert_eq!(desc.nbytes, total);
+            assert!(offset <= desc.nbytes);
+
+            let planes = foreign(&desc, 4096);
+            let count = planes.len() as i32;
+            let wrap = ImageDesc::wrap(0, format, width, height, count, &planes)
+                .expect("what is allocated can be wrapped");
+            assert_eq!((wrap.nbytes, wrap.planes[0].offset), (0, 4096));
+            assert!(!wrap.exact_match(&desc));
+            assert_eq!(foreign(&wrap, 0), planes);
+        }
+    }
+
+    #[test]
+    fn compute_refuses_what_it_names() {
+        let compute =
+            |format, width, height, row| ImageDesc::compute(0, format, width, height, row, 0);
+        let rgba = Format::RGBAF32;
+        assert_error(
+            compute(rgba, 0, 1, 0),
+            Status::InvalidShape,
+            "desc.width is 0,",
+        );
+        assert_error(
+            compute(rgba, 1, -1, 0),
+            Status::InvalidShape,
+            "desc.height is -1,",
+        );
+        assert_error(
+            compute(rgba, 1, 1, 3),
+            Status::InvalidAlignment,
+            "desc.row_align is 3,",
+        );
+        let base = ImageDesc::compute(0, rgba, 1, 1, 0, -2);
+        assert_error(base, Status::InvalidAlignment, "desc.base_align is -2,");
+        let start = "desc.width is 134217728 of format RGBAF32, expected a row";
+        assert_error(compute(rgba, 1 << 27, 1, 0), Status::Overflow, start);
+        assert!(compute(rgba, (1 << 27) - 2, 1, 0).is_ok());
+        assert_error(
+            compute(Format::U8, i32::MAX, 1, 0),
+            Status::Overflow,
+            "desc.width",
+        );
+        assert!(compute(Format::U8, i32::MAX, 1, 1).is_ok());
+        assert_error(
+            compute(Format::YUYV, i32::MAX, 1, 1),
+            Status::Overflow,
+            "desc.width",
+        );
+        assert_error(
+            compute(Format::U8, 1, 1, 1 << 31),
+            Status::Overflow,
+            "desc.width",
+        );
+        let start = "desc.width and desc.height are 2147483647 and 2147483647 of format YUV8P,";
+        let planes = compute(Format::YUV8P, i32::MAX, i32::MAX, 1);
+        assert_error(planes, Status::Overflow, start);
+        assert!(compute(Format::U8, i32::MAX, i32::MAX, 1).is_ok());
+    }
+
+    #[test]
+    fn wrap_refuses_what_it_names() {
+        let desc = image(Format::NV12, 7, 5, 0, 0);
+        let good = foreign(&desc, 4096);
+        let wrap = |planes: &[ForeignPlane]| {
+            ImageDesc::wrap(0, Format::NV12, 7, 5, planes.len() as i32, planes)
+        };
+        assert!(wrap(&good).is_ok());
+        let start = "data.plane_count is 1, expected 2 for format NV12";
+        assert_error(wrap(&good[..1]), Status::InvalidArgument, start);
+        let claimed = ImageDesc::wrap(0, Format::NV12, 7, 5, 2, &good[..1]);
+        assert_error(claimed, Status::InvalidArgument, "data.plane_count is 2");
+        let size = ImageDesc::wrap(0, Format::NV12, 7, 0, 2, &good);
+        assert_error(size, Status::InvalidShape, "data.height is 0,");
+        let with = |change: fn(&mut ForeignPlane)| {
+            let mut planes = good.clone();
+            change(&mut planes[1]);
+            wrap(&planes)
+        };
+        let start = "data.planes[1].data is null";
+        assert_error(with(|p| p.address = 0), Status::NullPointer, start);
+        let start = "data.planes[1].width is 3, expected 4 for format NV12 of 7x5";
+        assert_error(with(|p| p.width = 3), Status::InvalidShape, start);
+        let start = "data.planes[1].height is 5, expected 3";
+        assert_error(with(|p| p.height = 5), Status::InvalidShape, start);
+        for stride in [7, 0, -32, 1 << 31] {
+            let mut planes = good.clone();
+            planes[1].row_stride = stride;
+            let start = format!("data.planes[1].row_stride is {stride}, expected 8 to ");
+            assert_error(wrap(&planes), Status::InvalidStrides, &start);
+        }
+        assert!(with(|p| p.row_stride = 8).is_ok());
+        assert!(with(|p| p.row_stride = i64::from(i32::MAX)).is_ok());
+        let start = "data.planes[1].data is 0xfffffffffffffff0, expected room for 72 bytes";
+        assert_error(with(|p| p.address = u64::MAX - 15), Status::Overflow, start);
+
+        let float = |address, row_stride| {
+            let plane = ForeignPlane {
+                address,
+                row_stride,
+                width: 2,
+                height: 2,
+            };
+            ImageDesc::wrap(0, Format::F32, 2, 2, 1, &[plane])
+        };
+        assert_eq!(float(4, 8).map(|d| d.base_align), Ok(4));
+        assert_error(
+            float(6, 8),
+            Status::InvalidAlignment,
+            "data.planes[0].data is 0x6,",
+        );
+        assert_error(
+            float(4, 10),
+            Status::InvalidStrides,
+            "data.planes[0].row_stride is 10,",
+        );
+    }
+
+    #[test]
+    fn exact_match_compares_format_size_and_planes() {
+        let rgb = image(Format::RGB8, 7, 5, 0, 0);
+        assert!(rgb.exact_match(&image(Format::RGB8, 7, 5, 0, 4096)));
+        assert!(!rgb.exact_match(&image(Format::BGR8, 7, 5, 0, 0)));
+        assert!(!rgb.exact_match(&image(Format::RGB8, 7, 5, 1, 0)));
+        assert!(!rgb.exact_match(&image(Format::RGB8, 7, 4, 0, 0)));
+        // The same plane, made of another width.
+        let odd = image(Format::YUYV, 7, 5, 0, 0);
+        assert!(!odd.exact_match(&image(Format::YUYV, 8, 5, 0, 0)));
+    }
+}

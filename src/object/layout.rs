@@ -167,3 +167,90 @@ impl fmt::Debug for Layout {
         write!(f, "Layout({:?})", self.as_str())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(text: &[u8]) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..text.len()].copy_from_slice(text);
+        bytes
+    }
+
+    #[test]
+    fn text_bytes_and_labels_agree() {
+        for text in ["", "W", "WC", "NHWC", "NDHWC", "ab.Z", "ABCDEFGHIJKLMNO"] {
+            let layout = Layout::parse(text).expect(text);
+            assert_eq!(layout.len(), text.len());
+            assert_eq!(layout.is_empty(), text.is_empty());
+            assert_eq!(layout.as_str(), text);
+            assert_eq!(format!("{layout:>5}"), format!("{text:>5}"));
+            assert_eq!(layout.labels(), text.as_bytes());
+            assert_eq!(layout.to_bytes(), field(text.as_bytes()));
+            assert_eq!(Layout::from_bytes(&layout.to_bytes(), "x"), Ok(layout));
+            assert_eq!(Layout::from_chars(&layout.to_chars(), "x"), Ok(layout));
+            for (i, label) in text.bytes().enumerate() {
+                assert_eq!(layout.index_of(label), Some(i));
+            }
+            assert_eq!(layout.index_of(b'?'), None);
+            assert_eq!(layout.index_of(0), None);
+        }
+        assert_eq!(Layout::parse(""), Ok(Layout::NONE));
+        assert_eq!(Layout::parse("NHWC"), Ok(Layout::NHWC));
+        assert_ne!(Layout::NHWC.as_u128(), Layout::NCHW.as_u128());
+        assert_eq!(Layout::NONE.as_u128(), 0);
+        assert_eq!(Layout::default(), Layout::NONE);
+    }
+
+    #[test]
+    fn channel_last_needs_width_and_channels_at_the_end() {
+        for (layout, expected) in [
+            (Layout::NHWC, true),
+            (Layout::WC, true),
+            (Layout::NDHWC, true),
+            (Layout::NCHW, false),
+            (Layout::CW, false),
+            (Layout::NONE, false),
+            (Layout::W, false),
+        ] {
+            assert_eq!(layout.is_channel_last(), expected, "{layout}");
+        }
+        assert!(Layout::NHWC.ends_with("HWC") && !Layout::NHWC.ends_with("NNHWC"));
+        assert!(Layout::NONE.ends_with(""));
+    }
+
+    #[test]
+    fn bad_text_is_refused() {
+        let cases: [(&[u8], &str); 7] = [
+            (b"ABCDEFGHIJKLMNOP", "terminating NUL"),
+            (b"NH\x01C", "byte 2 is 0x01"),
+            (b"N WC", "byte 1 is 0x20"),
+            (b"NHW\xff", "byte 3 is 0xff"),
+            (b"NHWN", "N is repeated"),
+            (b"NHWC\0x", "after the labels"),
+            (b"\0N", "after the labels"),
+        ];
+        for (text, part) in cases {
+            let error = Layout::from_bytes(&field(text), "desc.layout").expect_err(part);
+            assert_eq!(error.status, Status::InvalidLayout);
+            assert!(error.message.starts_with("desc.layout is "), "{error}");
+            assert!(error.message.contains(part), "{error}");
+        }
+        for text in ["ABCDEFGHIJKLMNOP", "WW", "N\n", "é", "N\0"] {
+            let error = Layout::parse(text).expect_err(text);
+            assert_eq!(error.status, Status::InvalidLayout);
+        }
+    }
+
+    #[test]
+    fn rank_is_the_number_of_labels_or_there_are_none() {
+        assert!(Layout::NONE.check_rank(7, "x").is_ok());
+        assert!(Layout::HWC.check_rank(3, "x").is_ok());
+        let error = Layout::HWC.check_rank(4, "desc.layout").expect_err("rank");
+        assert_eq!(error.status, Status::InvalidLayout);
+        assert!(error
+            .message
+            .starts_with("desc.layout is \"HWC\" with 3 labels, expected 4"));
+    }
+}

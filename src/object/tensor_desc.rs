@@ -362,3 +362,8 @@ fn overflow_error(argument: &str, shape: &[i64], dtype: Dtype) -> Error {
         ),
     )
 }
+
+#[cfg(test)]
+pub(super) mod random;
+#[cfg(test)]
+mod tests;
