@@ -11,7 +11,7 @@ const MAX_LINES: usize = 700;
 
 #[test]
 fn layers_only_call_down() {
-    report(each_source(|layer, text| upward_uses(layer, text)));
+    report(each_source(upward_uses));
 }
 
 #[test]

@@ -1,0 +1,48 @@
+# One command for each thing that is done with this tree; `make help` lists them. The work is done by scripts/.
+
+SHELL := /bin/bash
+CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+VENV := build/venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help build test test-long demo gpu-bundle header fmt nvcc venv clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build the release library (target/release/libcvc.so, libcvc.a) and check include/
+	$(CARGO) build --release --locked
+	scripts/check_header.sh release
+
+test: ## set up what is missing, then run every check and test
+	scripts/test.sh
+
+test-long: ## the tests that take long: ignored and long ones, and the sanitizers
+	scripts/test_long.sh
+
+demo: venv ## run the Python demonstration on this machine's backend
+	$(CARGO) build --release --locked --quiet
+	CVC_LIBRARY=$(abspath $(TARGET))/release/libcvc.so PYTHONPATH=python_ctypes $(VENV)/python python_ctypes/examples/demo.py
+
+gpu-bundle: ## collect into build/gpu all that a machine with a GPU needs to run the tests
+	scripts/gpu_bundle.sh
+
+header: ## write include/cvc.h anew
+	CVC_BLESS=1 $(CARGO) test --locked --quiet --test header
+
+fmt: venv ## format Rust, Python, C, C++ and CUDA sources
+	$(CARGO) fmt
+	$(VENV)/ruff format .
+	$(VENV)/ruff check --fix .
+	git ls-files '*.c' '*.cc' '*.cpp' '*.cu' '*.cuh' '*.h' '*.hpp' ':!include/cvc.h' | xargs -r $(VENV)/clang-format -i
+
+nvcc: ## install CUDA's compiler into build/nvcc, for the device kernels
+	@scripts/setup.sh nvcc
+
+venv: ## make build/venv with the Python packages that tests and tools need
+	@scripts/setup.sh venv
+
+clean: ## remove what was built; the tools in build/venv and build/nvcc stay
+	$(CARGO) clean
+	rm -rf build/cmake build/c_tests build/install build/gpu build/logs

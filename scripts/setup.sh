@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Puts what the other targets need into build/: `setup.sh venv nvcc valgrind`. What is there already costs no call.
+set -uo pipefail
+source "$(dirname "$0")/common.sh"
+
+# The same text as when the place was last filled means that there is nothing to do.
+fresh() { [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]; }
+
+apt_install() {
+  [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null || return 1
+  say "installing $* with apt-get"
+  export DEBIAN_FRONTEND=noninteractive
+  retry sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@" >/dev/null' sh "$@"
+}
+
+make_venv() {
+  rm -rf "$BUILD/venv"
+  python3 -m venv "$BUILD/venv" >/dev/null 2>&1 && return 0
+  rm -rf "$BUILD/venv"
+  python3 -m virtualenv -q "$BUILD/venv" 2>/dev/null && return 0
+  rm -rf "$BUILD/venv"
+  apt_install python3-venv && python3 -m venv "$BUILD/venv"
+}
+
+setup_venv() {
+  local stamp=$BUILD/venv/.stamp wanted
+  command -v python3 >/dev/null || apt_install python3 python3-venv
+  wanted="$(python3 --version) $(cat scripts/requirements.txt)"
+  fresh "$stamp" "$wanted" && return 0
+  say "making build/venv and installing the Python packages of scripts/requirements.txt"
+  if ! make_venv; then
+    skip venv "neither venv nor virtualenv made an environment for $(command -v python3)"
+    return 1
+  fi
+  if ! retry "$PYTHON" -m pip install -q --disable-pip-version-check -r scripts/requirements.txt; then
+    skip venv "pip could not install scripts/requirements.txt"
+    return 1
+  fi
+  printf '%s' "$wanted" >"$stamp"
+}
+
+setup_nvcc() {
+  local stamp=$BUILD/nvcc/.stamp wanted
+  wanted=$(cat scripts/requirements-nvcc.txt)
+  fresh "$stamp" "$wanted" && return 0
+  if [ ! -e "$BUILD/nvcc" ] && command -v "${NVCC:-nvcc}" >/dev/null; then
+    say "using the nvcc that is installed: $(command -v "${NVCC:-nvcc}")"
+    return 0
+  fi
+  setup_venv || return 1
+  say "installing CUDA's compiler into build/nvcc (100 MB to fetch, 270 MB on disk)"
+  rm -rf "$BUILD/nvcc" "$BUILD/nvcc.part"
+  if ! retry "$PYTHON" -m pip install -q --disable-pip-version-check --no-deps --upgrade \
+    --target "$BUILD/nvcc.part" -r scripts/requirements-nvcc.txt; then
+    skip nvcc "pip could not install scripts/requirements-nvcc.txt"
+    return 1
+  fi
+  mv "$BUILD/nvcc.part" "$BUILD/nvcc"
+  if ! "$NVCC_PATH" --version >/dev/null; then
+    skip nvcc "the installed one does not run"
+    return 1
+  fi
+  printf '%s' "$wanted" >"$stamp"
+  # cargo cannot watch a file that is not there yet; this makes it look for the compiler again.
+  touch build.rs
+}
+
+setup_valgrind() {
+  command -v valgrind >/dev/null && return 0
+  apt_install valgrind && return 0
+  skip valgrind "it is not installed, and apt-get could not install it"
+  return 1
+}
+
+status=0
+for what in "$@"; do
+  case $what in
+    venv | nvcc | valgrind) "setup_$what" || status=1 ;;
+    *)
+      echo "setup.sh: $what is not known; venv, nvcc and valgrind are" >&2
+      exit 2
+      ;;
+  esac
+done
+exit "$status"

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# `make test`: sets up what is missing, then runs every check and test, each as a stage with its time.
+set -uo pipefail
+source "$(dirname "$0")/common.sh"
+export CARGO_TERM_COLOR=never PYTHONDONTWRITEBYTECODE=1
+
+PACKAGE=python_ctypes
+CMAKE=$(command -v cmake || echo "$BUILD/venv/bin/cmake")
+CTEST=$(dirname "$CMAKE")/ctest
+VENV_BIN=$BUILD/venv/bin
+
+set_up() {
+  scripts/setup.sh venv nvcc valgrind || say "going on without what was skipped"
+  retry cargo fetch --locked --quiet
+}
+
+check_format() {
+  cargo fmt --check
+  "$VENV_BIN/ruff" format --check .
+  "$VENV_BIN/ruff" check .
+  git ls-files '*.c' '*.cc' '*.cpp' '*.cu' '*.cuh' '*.h' '*.hpp' ':!include/cvc.h' |
+    xargs -r "$VENV_BIN/clang-format" --dry-run -Werror
+}
+
+lint() { cargo clippy --locked --all-targets --quiet -- -D warnings; }
+
+# Built first, so that the time and the failures of compiling are told from those of the tests.
+build_tests() { cargo test --locked --quiet --no-run; }
+rust_tests() { cargo test --locked --no-fail-fast; }
+build_release() { cargo build --locked --release --examples --lib; }
+
+install_library() {
+  rm -rf "$BUILD/install"
+  "$CMAKE" -S cmake -B "$BUILD/cmake" -DCVC_SKIP_CARGO=ON -DCVC_CARGO_TARGET_DIR="$TARGET" \
+    -DCMAKE_INSTALL_PREFIX="$BUILD/install"
+  "$CMAKE" --install "$BUILD/cmake" | tail -n 3
+}
+
+build_c_tests() {
+  "$CMAKE" -S c_tests -B "$BUILD/c_tests" -DCMAKE_PREFIX_PATH="$BUILD/install" -DCMAKE_BUILD_TYPE=RelWithDebInfo
+  "$CMAKE" --build "$BUILD/c_tests" -j"$JOBS"
+}
+
+c_tests() { "$CTEST" --test-dir "$BUILD/c_tests" --output-on-failure -LE 'valgrind|long' -j"$JOBS"; }
+valgrind_tests() { "$CTEST" --test-dir "$BUILD/c_tests" --output-on-failure -L valgrind -LE long -j"$JOBS"; }
+
+python_tests() {
+  cd "$PACKAGE"
+  CVC_LIBRARY=$TARGET/release/libcvc.so "$PYTHON" -m pytest -q -p no:cacheprovider -m 'not long' tests
+}
+
+# Each example is run once, as a reader would: the Rust ones here, those in C by ctest, those in Python by name.
+run_examples() {
+  local source
+  for source in examples/*.rs; do
+    [ -e "$source" ] || continue
+    say "$source"
+    cargo run --locked --quiet --release --example "$(basename "$source" .rs)"
+  done
+  for source in "$PACKAGE"/examples/*.py; do
+    [ -e "$source" ] || continue
+    say "$source"
+    PYTHONPATH=$PACKAGE CVC_LIBRARY=$TARGET/release/libcvc.so "$PYTHON" "$source"
+  done
+}
+
+begin_stages
+stage set-up set_up
+stage format check_format
+stage lint lint
+stage build-tests build_tests && stage rust-tests rust_tests
+if stage build-release build_release; then
+  stage header scripts/check_header.sh
+  stage library scripts/check_library.sh
+  stage install install_library && stage build-c-tests build_c_tests && stage c-tests c_tests &&
+    command -v valgrind >/dev/null && stage valgrind valgrind_tests
+  stage python-tests python_tests
+  stage examples run_examples
+fi
+end_stages
