@@ -31,6 +31,7 @@ skip() {
 # ---- Stages ----
 
 STAGE_LINES=()
+STAGE_STATUS=0
 FAILED_STAGES=0
 PASSED_TESTS=0
 FAILED_TESTS=0
@@ -41,7 +42,8 @@ begin_stages() {
   : >"$LOGS/skipped"
 }
 
-# stage NAME COMMAND...: runs it, with its output shown and kept, and counts the tests that it reports.
+# stage NAME COMMAND...: runs it, with its output shown and kept, and counts the tests that it reports. Ask `passed`
+# afterwards: in `stage … && …` bash would ignore `set -e` in the command.
 stage() {
   local name=$1 start=$SECONDS log=$LOGS/$1.log status outcome=ok counts passed failed
   shift
@@ -60,8 +62,11 @@ stage() {
   FAILED_TESTS=$((FAILED_TESTS + failed))
   STAGE_LINES+=("$(printf '%-16s %5d s  %5d passed %3d failed  %s' "$name" $((SECONDS - start)) "$passed" "$failed" "$outcome")")
   printf '<== %s: %s, %d s\n' "$name" "$outcome" $((SECONDS - start))
-  return "$status"
+  STAGE_STATUS=$status
 }
+
+# Whether the last stage succeeded.
+passed() { [ "$STAGE_STATUS" -eq 0 ]; }
 
 # Adds up the closing lines of cargo test, ctest and pytest.
 count_tests() {
@@ -84,7 +89,7 @@ end_stages() {
   printf '%s\n' "${STAGE_LINES[@]}"
   printf '%-16s %5d s\n' total "$SECONDS"
   cat "$LOGS/skipped"
-  [ "$FAILED_STAGES" -eq 0 ] || status=1
+  [ "$FAILED_STAGES" -eq 0 ] && [ "$FAILED_TESTS" -eq 0 ] || status=1
   if [ "$PASSED_TESTS" -eq 0 ]; then
     say "no test ran"
     status=1

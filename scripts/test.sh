@@ -68,13 +68,19 @@ begin_stages
 stage set-up set_up
 stage format check_format
 stage lint lint
-stage build-tests build_tests && stage rust-tests rust_tests
-if stage build-release build_release; then
+stage build-tests build_tests
+if passed; then stage rust-tests rust_tests; fi
+stage build-release build_release
+if passed; then
   stage header scripts/check_header.sh
   stage library scripts/check_library.sh
-  stage install install_library && stage build-c-tests build_c_tests && stage c-tests c_tests &&
-    command -v valgrind >/dev/null && stage valgrind valgrind_tests
   stage python-tests python_tests
   stage examples run_examples
+  stage install install_library
+  if passed; then stage build-c-tests build_c_tests; fi
+  if passed; then
+    stage c-tests c_tests
+    if command -v valgrind >/dev/null; then stage valgrind valgrind_tests; fi
+  fi
 fi
 end_stages

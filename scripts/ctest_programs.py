@@ -1,0 +1,35 @@
+"""Copies the programs that CTest would run into a folder, with a list of how to run them.
+
+Usage: ctest_programs.py BUILD-FOLDER FOLDER. Each line of FOLDER/list is a test's name, a tab, and
+the program with its arguments, relative to FOLDER. Tests that run under another program (valgrind,
+a script) are left out.
+"""
+
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+
+def main() -> int:
+    build, folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
+    ctest = shutil.which("ctest") or Path(sys.executable).with_name("ctest")
+    shown = subprocess.run(
+        [ctest, "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True
+    )
+    lines = []
+    for test in json.loads(shown.stdout)["tests"]:
+        program, *arguments = test.get("command", [""])
+        if build not in Path(program).parents:
+            continue
+        name = Path(program).name
+        subprocess.run(["strip", "-o", folder / name, program], check=True)
+        lines.append(f"{test['name']}\t{shlex.join([f'./{name}', *arguments])}\n")
+    (folder / "list").write_text("".join(lines))
+    return 0 if lines else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

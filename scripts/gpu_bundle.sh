@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# `make gpu-bundle`: collects into build/gpu the library with kernels for every architecture, its tests and run.sh, for
+# a machine that has a GPU and Python with NumPy and pytest, and no compiler or network.
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+export CVC_CUDA_ARCHS=all CVC_REQUIRE_NVCC=1 CARGO_TERM_COLOR=never
+
+BUNDLE=$BUILD/gpu
+# Another target folder, so that the everyday build keeps its one architecture.
+GPU_TARGET=$TARGET/gpu
+CMAKE=$(command -v cmake || echo "$BUILD/venv/bin/cmake")
+MAX_MIB=60
+# The Python of the other machine, for which the wheels are.
+PYTHON_VERSION=${CVC_GPU_PYTHON:-3.12}
+
+scripts/setup.sh venv nvcc
+rm -rf "$BUNDLE"
+mkdir -p "$BUNDLE"/{lib,scripts,rust_tests,benches,c_tests,wheels}
+
+say "building the library for every architecture"
+cargo build --locked --release --lib --target-dir "$GPU_TARGET"
+
+say "installing it, and building the C and C++ tests against it"
+"$CMAKE" -S cmake -B "$BUILD/gpu-cmake" -DCVC_SKIP_CARGO=ON -DCVC_CARGO_TARGET_DIR="$GPU_TARGET" \
+  -DCMAKE_INSTALL_PREFIX="$BUILD/gpu-install" >/dev/null
+"$CMAKE" --install "$BUILD/gpu-cmake" >/dev/null
+cp -a "$BUILD"/gpu-install/lib/libcvc.so* "$BUNDLE/lib/"
+cp -a "$BUILD/gpu-install/include" "$BUNDLE/include"
+strip --strip-debug "$BUNDLE"/lib/libcvc.so.*.*.*
+"$CMAKE" -S c_tests -B "$BUILD/gpu-c_tests" -DCMAKE_PREFIX_PATH="$BUILD/gpu-install" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  -DCMAKE_BUILD_RPATH_USE_ORIGIN=ON '-DCMAKE_BUILD_RPATH=$ORIGIN/../lib' >/dev/null
+"$CMAKE" --build "$BUILD/gpu-c_tests" -j"$JOBS"
+"$PYTHON" scripts/ctest_programs.py "$BUILD/gpu-c_tests" "$BUNDLE/c_tests"
+
+say "building the Rust tests and benchmarks"
+# The tests of the tree itself need the sources, which are not there.
+cargo test --locked --no-run --lib --tests --message-format=json --target-dir "$GPU_TARGET" |
+  "$PYTHON" scripts/cargo_programs.py "$BUNDLE/rust_tests" header layers
+if compgen -G 'benches/*.rs' >/dev/null; then
+  cargo bench --locked --no-run --benches --message-format=json --target-dir "$GPU_TARGET" |
+    "$PYTHON" scripts/cargo_programs.py "$BUNDLE/benches"
+fi
+
+say "collecting the Python package and the wheels that its tests need"
+git ls-files python_ctypes | tar -cf - -T - | tar -xf - -C "$BUNDLE"
+retry "$PYTHON" -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: \
+  --python-version "$PYTHON_VERSION" --implementation cp -d "$BUNDLE/wheels" \
+  --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
+  'cffi>=2' 'pycparser' 'pillow==13.0.0'
+
+cp scripts/common.sh "$BUNDLE/scripts/"
+cp scripts/gpu_run.sh "$BUNDLE/run.sh"
+mebibytes=$(du -sm "$BUNDLE" | cut -f 1)
+du -sh "$BUNDLE"/*
+say "build/gpu has $mebibytes MiB; copy it and run: ./run.sh tests sanitizers bench"
+[ "$mebibytes" -le "$MAX_MIB" ] || {
+  say "that is more than $MAX_MIB MiB"
+  exit 1
+}

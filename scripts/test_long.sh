@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# `make test-long`: what takes too long for every change. Long and ignored tests, then the sanitizers and helgrind.
+set -uo pipefail
+source "$(dirname "$0")/common.sh"
+export CARGO_TERM_COLOR=never PYTHONDONTWRITEBYTECODE=1
+
+CMAKE=$(command -v cmake || echo "$BUILD/venv/bin/cmake")
+CTEST=$(dirname "$CMAKE")/ctest
+HOST=$(rustc -vV | sed -n 's/^host: //p')
+
+set_up() {
+  scripts/setup.sh venv nvcc valgrind || say "going on without what was skipped"
+  retry cargo fetch --locked --quiet
+}
+
+ignored_tests() { cargo test --locked --no-fail-fast -- --ignored; }
+
+python_long() {
+  cargo build --locked --release --lib
+  cd python_ctypes
+  # pytest's status 5: no test has the mark.
+  CVC_LIBRARY=$TARGET/release/libcvc.so "$PYTHON" -m pytest -q -p no:cacheprovider -m long tests || [ $? -eq 5 ]
+}
+
+c_long() {
+  rm -rf "$BUILD/install"
+  "$CMAKE" -S cmake -B "$BUILD/cmake" -DCVC_SKIP_CARGO=ON -DCVC_CARGO_TARGET_DIR="$TARGET" \
+    -DCMAKE_INSTALL_PREFIX="$BUILD/install"
+  "$CMAKE" --install "$BUILD/cmake" >/dev/null
+  "$CMAKE" -S c_tests -B "$BUILD/c_tests" -DCMAKE_PREFIX_PATH="$BUILD/install" -DCMAKE_BUILD_TYPE=RelWithDebInfo
+  "$CMAKE" --build "$BUILD/c_tests" -j"$JOBS"
+  "$CTEST" --test-dir "$BUILD/c_tests" --output-on-failure -L long --no-tests=ignore
+}
+
+# The compiler's sanitizers are open to nightly only; this variable opens them in the stable one. Kernels for the
+# device are left out: nothing here runs on one. `sanitize NAME FLAGS TEST-ARGUMENTS...`
+sanitize() {
+  local name=$1 flags=$2
+  shift 2
+  CVC_CUDA_ARCHS=none RUSTC_BOOTSTRAP=1 RUSTFLAGS=$flags \
+    cargo test --locked --no-fail-fast --lib --tests --target "$HOST" --target-dir "$TARGET/$name" -- "$@"
+}
+
+address_sanitizer() { ASAN_OPTIONS=detect_leaks=0 sanitize asan "-Zsanitizer=address"; }
+
+thread_sanitizer() {
+  TSAN_OPTIONS="suppressions=$ROOT/scripts/tsan.supp" \
+    sanitize tsan "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" --test-threads=1
+}
+
+begin_stages
+stage set-up set_up
+stage rust-ignored ignored_tests
+stage python-long python_long
+stage c-long c_long
+stage asan address_sanitizer
+stage tsan thread_sanitizer
+end_stages
