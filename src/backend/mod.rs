@@ -120,6 +120,13 @@ pub trait Backend: Send + Sync {
     /// The calling thread's current device; 0 where none was chosen.
     fn current_device(&self) -> Result<i32>;
     fn set_current_device(&self, device: i32) -> Result<()>;
+    /// The device whose memory `pointer` lies in; `None` where every device can use it (pinned or managed memory) or the
+    /// backend cannot tell. `Status::InvalidArgument` for what no device can use, such as a plain host pointer. Reads
+    /// nothing at the address.
+    fn pointer_device(&self, pointer: DevicePointer) -> Result<Option<i32>> {
+        let _ = pointer;
+        Ok(None)
+    }
 
     /// `bytes` > 0, a multiple of 512; the address is aligned to at least 512. `Status::OutOfMemory` when there is no
     /// room. May wait for running work (law 2's direct source).
