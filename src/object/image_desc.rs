@@ -432,6 +432,12 @@ mod tests {
             ImageDesc::wrap(0, Format::F32, 2, 2, 1, &[plane])
         };
         assert_eq!(float(4, 8).map(|d| d.base_align), Ok(4));
+        assert_eq!(wrap(&good).map(|d| d.base_align), Ok(1));
+        assert_error(
+            float(10, 8),
+            Status::InvalidAlignment,
+            "data.planes[0].data is 0xa,",
+        );
         assert_error(
             float(6, 8),
             Status::InvalidAlignment,

@@ -521,6 +521,16 @@ mod tests {
     }
 
     #[test]
+    fn planes_follow_each_other_after_their_last_row() {
+        let floats = |distance| {
+            let places = [0, 1, 2].map(|i| (4096 + i * distance, 32));
+            tensor_from_image(&wrapped(Format::RGBF32P, &places))
+        };
+        assert!(floats(156).is_ok());
+        assert_error(floats(152), Status::InvalidStrides, "at least 156 bytes");
+    }
+
+    #[test]
     fn planes_are_tensors() {
         let nv12 = image(Format::NV12, 0);
         let (luma, offset) = tensor_from_plane(&nv12, 0).expect("luma");

@@ -210,6 +210,16 @@ fn overflow_is_exactly_where_the_bytes_leave_63_bits() {
 }
 
 #[test]
+fn every_rank_up_to_15_is_taken() {
+    for rank in 1..=MAX_RANK {
+        let desc = tensor(&[2; MAX_RANK][..rank], Dtype::U8, "", 1, 0);
+        assert_eq!(desc.strides[0], 1 << (rank - 1));
+        assert_eq!(desc.shape[rank..].iter().sum::<i64>(), 0);
+        assert_eq!(desc.strides[rank..].iter().sum::<i64>(), 0);
+    }
+}
+
+#[test]
 fn empty_tensors_have_strides_and_no_bytes() {
     let desc = tensor(&[2, 0, 5, 3], Dtype::F32, "NHWC", 0, 0);
     assert_eq!(desc.strides(), [64, 64, 12, 4]);
@@ -250,6 +260,8 @@ fn formats_make_tensors() {
         .filter(|&format| spec(format).is_err())
         .count();
     assert_eq!(refused, 6 + 6);
+    let none = TensorDesc::from_image_spec(0, 0, 5, 4, Format::U8, 0).expect("no image");
+    assert_eq!((none.dims(), none.nbytes), (&[0, 4, 5, 1][..], 0));
     let negative = TensorDesc::from_image_spec(0, 1, -5, 4, Format::U8, 0);
     assert_error(negative, Status::InvalidShape, "width is -5,");
     let negative = TensorDesc::from_image_spec(0, -1, 5, 4, Format::NV12, 0);
