@@ -1,0 +1,65 @@
+"""Checked conversions of Python values into what a C argument can hold.
+
+ctypes cuts an integer that is too large to its low bits without a word; these raise instead.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from ._abi import MAX_RANK
+from .errors import invalid
+
+
+def int32(value: Any, name: str) -> int:
+    """An integer that fits in 32 bits. Raises TypeError, or cvc.InvalidArgumentError."""
+    number = operator.index(value)
+    if not -(2**31) <= number < 2**31:
+        raise invalid("INVALID_ARGUMENT", f"{name} is {number}, expected a 32-bit integer")
+    return number
+
+
+def int64(value: Any, name: str, status_name: str = "INVALID_ARGUMENT") -> int:
+    """An integer that fits in 64 bits. Raises TypeError, or the error of `status_name`."""
+    number = operator.index(value)
+    if not -(2**63) <= number < 2**63:
+        raise invalid(status_name, f"{name} is {number}, expected a 64-bit integer")
+    return number
+
+
+def shape_of(value: Any, name: str = "shape") -> tuple[int, ...]:
+    """A shape as a tuple of at most 15 integers. The values are checked by the library."""
+    shape = tuple(map(operator.index, value))
+    if len(shape) > MAX_RANK:
+        raise invalid("INVALID_RANK", f"{name} has rank {len(shape)}, expected 1 to {MAX_RANK}")
+    for axis, length in enumerate(shape):
+        if not -(2**63) <= length < 2**63:
+            raise invalid("OVERFLOW", f"{name}[{axis}] is {length}, expected a 64-bit integer")
+    return shape
+
+
+def size_of(value: Sequence[Any], name: str = "size") -> tuple[int, int]:
+    """An image's size as (width, height)."""
+    try:
+        width, height = value
+    except (TypeError, ValueError):
+        raise invalid(
+            "WRONG_KIND" if not hasattr(value, "__len__") else "INVALID_SHAPE",
+            f"{name} is {value!r}, expected (width, height)",
+        ) from None
+    return int32(width, f"{name}[0]"), int32(height, f"{name}[1]")
+
+
+def layout_of(value: str | None, name: str = "layout") -> bytes:
+    """A layout's labels as C text; None is the empty one. Its length is checked by the library."""
+    if value is None:
+        return b""
+    if not isinstance(value, str):
+        raise invalid("WRONG_KIND", f"{name} is {value!r}, expected a layout such as 'NHWC'")
+    if len(value) > MAX_RANK or not value.isascii() or "\0" in value:
+        raise invalid(
+            "INVALID_LAYOUT", f"{name} is {value!r}, expected at most {MAX_RANK} ASCII labels"
+        )
+    return value.encode()

@@ -1,0 +1,369 @@
+"""Reads memory that other libraries own, and keeps its owner alive while libcvc may touch it.
+
+Sources: NumPy arrays and all else with the buffer protocol, `__array_interface__`,
+`__cuda_array_interface__` and `__dlpack__`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import deque
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_ssize_t, c_uint64, c_void_p
+from typing import Any, NamedTuple
+
+from ._abi import DEVICE_CURRENT, STREAM_LEGACY, STREAM_NONE
+from ._lib import backend, lib
+from .errors import invalid
+from .types import Type, as_type
+
+
+class ForeignBuffer(NamedTuple):
+    """Memory of another library, described the same way whatever protocol it came through."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # bytes
+    type: Type
+    on_host: bool
+    device: int
+    read_only: bool
+    owner: Any  # keeps the memory alive
+    stream: int  # the stream whose queued work wrote the memory, or STREAM_NONE
+
+
+# --- keeping owners alive ------------------------------------------------------------------------
+
+
+class Keeper:
+    """Holds the owner of wrapped memory until libcvc says that nothing touches it any more.
+
+    libcvc says so by calling a release function once, on any thread. That function must not need
+    Python: the call may come from a thread that Python does not know, or after the interpreter is
+    gone. So it is libc's `sem_post` on a semaphore of this wrap, and the owner is dropped when
+    Python next looks: when the wrap itself is released, and at later wraps, syncs and clears.
+    """
+
+    __slots__ = ("owner", "semaphore")
+
+    def __init__(self, owner: Any) -> None:
+        drop_released()
+        self.owner = owner
+        try:
+            self.semaphore = _idle_semaphores.pop()
+        except IndexError:
+            # From libc and never freed, since libcvc may still hold it when Python is gone.
+            self.semaphore = _calloc(1, _SEMAPHORE_BYTES)
+            if not self.semaphore:
+                raise MemoryError("no memory for a semaphore") from None
+            _sem_init(self.semaphore, 0, 0)
+
+    def discard(self) -> None:
+        """Give the semaphore back after a wrap that failed and so will never be released."""
+        self.owner = None
+        _idle_semaphores.append(self.semaphore)
+
+    def wrap_released(self) -> None:
+        """The Python object of the wrap is gone: drop the owner now, or once libcvc is done."""
+        if not self._drop_if_released():
+            _kept.append(self)
+
+    def _drop_if_released(self) -> bool:
+        if _sem_trywait(self.semaphore) != 0:
+            return False
+        self.owner = None
+        _idle_semaphores.append(self.semaphore)
+        return True
+
+
+_libc = ctypes.CDLL(None)
+_calloc, _sem_init = _libc.calloc, _libc.sem_init
+_calloc.restype, _calloc.argtypes = c_void_p, (ctypes.c_size_t, ctypes.c_size_t)
+_sem_init.argtypes = (c_void_p, c_int, ctypes.c_uint)
+_sem_trywait = _libc.sem_trywait
+_sem_trywait.argtypes = (c_void_p,)
+_SEMAPHORE_BYTES = 64  # sem_t is 32 on 64-bit Linux
+
+RELEASE = ctypes.cast(_libc.sem_post, c_void_p).value
+"""The release function to hand to libcvc, with a Keeper's semaphore as its context."""
+
+_idle_semaphores: list[int] = []
+_kept: deque[Keeper] = deque()
+
+
+def drop_released() -> None:
+    """Drop the owners of wraps that libcvc has let go of since the last look."""
+    for _ in range(len(_kept)):
+        try:
+            keeper = _kept.popleft()
+        except IndexError:  # another thread looks too
+            return
+        keeper.wrap_released()
+
+
+# --- the buffer protocol -------------------------------------------------------------------------
+
+
+class _PyBuffer(ctypes.Structure):
+    """CPython's Py_buffer, read for the one thing a memoryview does not tell: the address."""
+
+    _fields_ = [
+        ("buf", c_void_p),
+        ("obj", c_void_p),
+        ("len", c_ssize_t),
+        ("itemsize", c_ssize_t),
+        ("readonly", c_int),
+        ("ndim", c_int),
+        ("format", c_char_p),
+        ("shape", c_void_p),
+        ("strides", c_void_p),
+        ("suboffsets", c_void_p),
+        ("internal", c_void_p),
+    ]
+
+
+_PyBUF_FULL_RO = 0x11C
+_get_buffer = ctypes.pythonapi.PyObject_GetBuffer
+_get_buffer.argtypes = (ctypes.py_object, POINTER(_PyBuffer), c_int)
+_release_buffer = ctypes.pythonapi.PyBuffer_Release
+_release_buffer.argtypes = (POINTER(_PyBuffer),)
+_release_buffer.restype = None
+
+_FORMAT_KINDS = {"?": "u", "Zf": "c", "Zd": "c", "e": "f", "f": "f", "d": "f"}
+_FORMAT_KINDS.update(dict.fromkeys("BHILQN", "u"))
+_FORMAT_KINDS.update(dict.fromkeys("bhilqn", "i"))
+
+
+def _from_memoryview(view: memoryview) -> ForeignBuffer:
+    code = view.format.lstrip("@=<")
+    kind = "u" if view.format == "c" else _FORMAT_KINDS.get(code)
+    if kind is None:
+        raise TypeError(f"a buffer of format {view.format!r} holds no numbers libcvc knows")
+    raw = _PyBuffer()
+    _get_buffer(view, raw, _PyBUF_FULL_RO)
+    address = raw.buf or 0
+    _release_buffer(raw)  # the memoryview itself goes on holding the buffer
+    return ForeignBuffer(
+        address=address,
+        shape=tuple(view.shape or ()),
+        strides=tuple(view.strides or ()),
+        type=as_type(f"{kind}{view.itemsize}"),
+        on_host=True,
+        device=0,
+        read_only=view.readonly,
+        owner=view,
+        stream=STREAM_NONE,
+    )
+
+
+# --- array interfaces ----------------------------------------------------------------------------
+
+
+def packed_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """The strides in bytes of a C-contiguous array."""
+    strides = [itemsize] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * max(shape[axis + 1], 1)
+    return tuple(strides)
+
+
+def _from_interface(source: Any, interface: dict[str, Any], on_host: bool) -> ForeignBuffer:
+    try:
+        shape = tuple(int(length) for length in interface["shape"])
+        kind = as_type(interface["typestr"])
+        address, read_only = interface["data"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise invalid(
+            "INVALID_ARGUMENT", f"the array interface of {type(source).__name__} is bad: {error!r}"
+        ) from error
+    if interface.get("mask") is not None:
+        raise invalid("NOT_SUPPORTED", "the array interface has a mask, expected none")
+    strides = interface.get("strides")
+    stream = STREAM_NONE
+    if not on_host and interface.get("stream") is not None:
+        stream = int(interface["stream"])
+        if stream == 0:
+            raise invalid(
+                "INVALID_STREAM", "stream is 0 in __cuda_array_interface__, expected >= 1"
+            )
+    return ForeignBuffer(
+        address=int(address or 0),
+        shape=shape,
+        strides=packed_strides(shape, kind.itemsize) if strides is None else tuple(strides),
+        type=kind,
+        on_host=on_host,
+        device=0 if on_host else DEVICE_CURRENT,
+        read_only=bool(read_only),
+        owner=source,
+        stream=stream,
+    )
+
+
+# --- DLPack --------------------------------------------------------------------------------------
+
+
+class DLTensor(ctypes.Structure):
+    """DLPack's tensor."""
+
+    _fields_ = [
+        ("data", c_void_p),
+        ("device_type", c_int32),
+        ("device_id", c_int32),
+        ("ndim", c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", POINTER(c_int64)),
+        ("strides", POINTER(c_int64)),
+        ("byte_offset", c_uint64),
+    ]
+
+
+class DLManagedTensorVersioned(ctypes.Structure):
+    """DLPack's exported tensor, from version 1.0 on."""
+
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("manager_ctx", c_void_p),
+        ("deleter", c_void_p),
+        ("flags", c_uint64),
+        ("dl_tensor", DLTensor),
+    ]
+
+
+DLPACK_VERSION = (1, 1)
+DLPACK_READ_ONLY, DLPACK_IS_COPIED = 1, 2
+DL_CPU, DL_CUDA, DL_CUDA_HOST, DL_CUDA_MANAGED = 1, 2, 3, 13
+_DL_DEVICE_ACCESSIBLE = (DL_CUDA, DL_CUDA_HOST, DL_CUDA_MANAGED)
+_DL_KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "u"}
+
+CAPSULE_NAME = b"dltensor"  # capsules keep these pointers, so the objects live as long as this one
+CAPSULE_NAME_VERSIONED = b"dltensor_versioned"
+capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+capsule_pointer.restype, capsule_pointer.argtypes = c_void_p, (ctypes.py_object, c_char_p)
+_capsule_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_capsule_is_valid.restype, _capsule_is_valid.argtypes = c_int, (ctypes.py_object, c_char_p)
+
+
+def _ask_for_capsule(source: Any, stream: int | None) -> Any:
+    keywords = {} if stream is None else {"stream": stream}
+    try:
+        return source.__dlpack__(max_version=DLPACK_VERSION, **keywords)
+    except TypeError:  # a producer from before DLPack 1.0
+        return source.__dlpack__(**keywords)
+
+
+def _from_dlpack(source: Any, device_type: int, consumer: int) -> ForeignBuffer:
+    on_host = device_type not in _DL_DEVICE_ACCESSIBLE
+    consumer = consumer or STREAM_LEGACY
+    capsule = _ask_for_capsule(source, None if on_host else consumer)
+    read_only = False
+    if _capsule_is_valid(capsule, CAPSULE_NAME_VERSIONED):
+        managed = DLManagedTensorVersioned.from_address(
+            capsule_pointer(capsule, CAPSULE_NAME_VERSIONED)
+        )
+        if managed.major != DLPACK_VERSION[0]:
+            raise BufferError(f"DLPack {managed.major}.{managed.minor} is not 1.x")
+        read_only = bool(managed.flags & DLPACK_READ_ONLY)
+        tensor = managed.dl_tensor
+    else:
+        tensor = DLTensor.from_address(capsule_pointer(capsule, CAPSULE_NAME))
+    kind = _DL_KINDS.get(tensor.code)
+    if kind is None or tensor.bits % 8:
+        raise TypeError(
+            f"DLPack type code {tensor.code} with {tensor.bits} bits is no element type of libcvc"
+        )
+    element = as_type(f"{kind}{tensor.bits // 8}")
+    if tensor.lanes > 1:
+        element = as_type(f"{tensor.lanes}{element.name}")
+    shape = tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else ()
+    if tensor.strides:
+        strides = tuple(stride * element.itemsize for stride in tensor.strides[: tensor.ndim])
+    else:
+        strides = packed_strides(shape, element.itemsize)
+    on_managed = tensor.device_type in (DL_CUDA_HOST, DL_CUDA_MANAGED)
+    return ForeignBuffer(
+        address=(tensor.data or 0) + tensor.byte_offset,
+        shape=shape,
+        strides=strides,
+        type=element,
+        on_host=on_host,
+        device=0 if on_host else DEVICE_CURRENT if on_managed else tensor.device_id,
+        read_only=read_only,
+        # An unconsumed capsule owns the export: dropping it calls the producer's deleter.
+        owner=(capsule, source),
+        stream=STREAM_NONE if on_host else consumer,
+    )
+
+
+# --- one entrance --------------------------------------------------------------------------------
+
+
+def read(source: Any, consumer: int, name: str = "buffer") -> ForeignBuffer:
+    """Describe the memory of `source`; `consumer` is the stream that will use it first.
+
+    Device memory comes through DLPack where there is a choice, since its producer then orders its
+    own work before the consumer; host memory comes through the buffer protocol.
+    """
+    dlpack_device = getattr(source, "__dlpack_device__", None)
+    device_type = int(dlpack_device()[0]) if dlpack_device is not None else None
+    if device_type in _DL_DEVICE_ACCESSIBLE:
+        if backend() == "host":
+            raise invalid(
+                "DEVICE_MISMATCH",
+                f"{name} is on DLPack device {device_type}, but libcvc runs on its host backend",
+            )
+        return _from_dlpack(source, device_type, consumer)
+    interface = getattr(source, "__cuda_array_interface__", None)
+    if interface is not None:
+        # The host backend has no device memory: what claims to be it lies in host memory.
+        return _from_interface(source, interface, on_host=backend() == "host")
+    try:
+        view = memoryview(source)
+    except TypeError:
+        view = None
+    if view is not None:
+        return _from_memoryview(view)
+    interface = getattr(source, "__array_interface__", None)
+    if interface is not None:
+        return _from_interface(source, interface, on_host=True)
+    if device_type is not None:
+        return _from_dlpack(source, device_type, consumer)
+    raise invalid(
+        "WRONG_KIND",
+        f"{name} is a {type(source).__name__}, expected an object with the buffer protocol, "
+        "__array_interface__, __cuda_array_interface__ or __dlpack__",
+    )
+
+
+def read_for_wrap(source: Any, consumer: int, name: str = "buffer") -> ForeignBuffer:
+    """`read`, for memory that the backend in use can reach where it lies."""
+    buffer = read(source, consumer, name)
+    if buffer.on_host and backend() != "host":
+        raise invalid(
+            "NOT_SUPPORTED",
+            f"{name} is host memory, which the GPU does not reach: use cvc.Image(array) or "
+            "cvc.upload(array) to copy it to the device",
+        )
+    return buffer
+
+
+def read_for_copy(source: Any, name: str = "buffer") -> ForeignBuffer:
+    """`read`, for host memory whose values are to be copied to the device."""
+    buffer = read(source, STREAM_NONE, name)
+    if not buffer.on_host:
+        raise invalid(
+            "NOT_SUPPORTED",
+            f"{name} is device memory: use cvc.as_tensor or cvc.as_image to use it where it lies",
+        )
+    return buffer
+
+
+def common_producer(buffers: list[ForeignBuffer], consumer: int) -> int:
+    """One stream that is ordered after what wrote any of the buffers, or STREAM_NONE."""
+    producers = {buffer.stream for buffer in buffers if buffer.stream != STREAM_NONE}
+    if len(producers) <= 1:
+        return producers.pop() if producers else STREAM_NONE
+    for producer in producers:
+        lib.cvc_stream_wait_stream(consumer, producer)
+    return consumer

@@ -1,0 +1,3 @@
+"""The version of the package, which is the version of libcvc it was made for."""
+
+__version__ = "0.1.0"
