@@ -11,22 +11,24 @@ const MAX_LINES: usize = 700;
 
 #[test]
 fn layers_only_call_down() {
-    report(each_source(upward_uses));
+    report(each_source(|source| {
+        upward_uses(source.layer, &source.text)
+    }));
 }
 
 #[test]
 fn c_functions_are_defined_in_ffi_only() {
-    report(each_source(|layer, text| match layer {
+    report(each_source(|source| match source.layer {
         "ffi" => Vec::new(),
-        _ => c_definitions(text),
+        _ => c_definitions(source.without_tests()),
     }));
 }
 
 #[test]
 fn cudarc_is_named_in_backend_only() {
-    report(each_source(|layer, text| match layer {
+    report(each_source(|source| match source.layer {
         "backend" => Vec::new(),
-        _ => words_with_rest(&code_of(text))
+        _ => words_with_rest(&code_of(&source.text))
             .filter(|(word, _)| *word == "cudarc")
             .map(|_| "names cudarc".to_string())
             .collect(),
@@ -40,9 +42,10 @@ fn files_stay_small() {
         for file in rust_files(&root().join(folder)) {
             let lines = fs::read_to_string(&file).unwrap().lines().count();
             if lines > MAX_LINES {
+                let relative = file.strip_prefix(root()).unwrap();
                 found.push(format!(
                     "{}: {lines} lines, at most {MAX_LINES}",
-                    file.display()
+                    relative.display()
                 ));
             }
         }
@@ -273,24 +276,51 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Calls `check` with the layer (empty for files of the root) and text of every file in `src`.
-fn each_source(check: impl Fn(&str, &str) -> Vec<String>) -> Vec<String> {
-    let source = root().join("src");
-    let files = rust_files(&source);
-    assert!(!files.is_empty(), "no sources in {}", source.display());
+struct Source {
+    /// Relative to `src`.
+    path: PathBuf,
+    /// Empty for files of the root.
+    layer: &'static str,
+    text: String,
+}
+
+impl Source {
+    /// The text up to the file's own tests, which may define kernels to launch; nothing of a file of tests.
+    fn without_tests(&self) -> &str {
+        if self
+            .path
+            .iter()
+            .any(|part| part == "tests" || part == "tests.rs")
+        {
+            return "";
+        }
+        let end = self.text.find("#[cfg(test)]\nmod ");
+        &self.text[..end.unwrap_or(self.text.len())]
+    }
+}
+
+/// What `check` finds in each file of `src`.
+fn each_source(check: impl Fn(&Source) -> Vec<String>) -> Vec<String> {
+    let folder = root().join("src");
+    let files = rust_files(&folder);
+    assert!(!files.is_empty(), "no sources in {}", folder.display());
     let mut found = Vec::new();
     for file in files {
-        let relative = file.strip_prefix(&source).unwrap();
-        let text = fs::read_to_string(&file).unwrap();
-        for violation in check(layer_of(relative), &text) {
-            found.push(format!("src/{}: {violation}", relative.display()));
+        let path = file.strip_prefix(&folder).unwrap().to_path_buf();
+        let source = Source {
+            layer: layer_of(&path),
+            text: fs::read_to_string(&file).unwrap(),
+            path,
+        };
+        for violation in check(&source) {
+            found.push(format!("src/{}: {violation}", source.path.display()));
         }
     }
     found
 }
 
 /// The first folder, or the file's own name where a layer is one file.
-fn layer_of(relative: &Path) -> &str {
+fn layer_of(relative: &Path) -> &'static str {
     let first = relative
         .iter()
         .next()
@@ -301,7 +331,7 @@ fn layer_of(relative: &Path) -> &str {
         .iter()
         .find(|layer| **layer == name)
         .copied()
-        .unwrap_or("")
+        .unwrap_or_default()
 }
 
 fn report(found: Vec<String>) {
@@ -357,6 +387,25 @@ fn a_c_definition_is_found() {
         0
     );
     assert_eq!(definitions("// extern \"C\" fn x() {}"), 0);
+}
+
+#[test]
+fn test_code_is_told_from_the_rest() {
+    let source = |path: &str, text: &str| Source {
+        path: path.into(),
+        layer: "memory",
+        text: text.to_string(),
+    };
+    let text = "fn a() {}\n#[cfg(test)]\nmod tests {}";
+    assert_eq!(
+        source("memory/pool.rs", text).without_tests(),
+        "fn a() {}\n"
+    );
+    assert_eq!(source("memory/tests/pool.rs", text).without_tests(), "");
+    assert_eq!(
+        source("memory/pool.rs", "fn a() {}").without_tests(),
+        "fn a() {}"
+    );
 }
 
 #[test]
