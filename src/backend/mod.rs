@@ -5,6 +5,9 @@
 
 pub mod cuda;
 pub mod host;
+mod select;
+
+pub use select::{current, device};
 
 use std::time::Duration;
 

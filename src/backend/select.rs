@@ -1,0 +1,63 @@
+//! Which backend this process uses: decided once, by `CVC_BACKEND` and what the machine has.
+
+use std::sync::OnceLock;
+
+use super::{cuda::CudaBackend, host::HostBackend, Backend};
+use crate::error::{Error, Result, Status};
+use crate::fail;
+use crate::observe::log;
+
+static CURRENT: OnceLock<Result<Box<dyn Backend>>> = OnceLock::new();
+
+/// The process's backend, chosen at the first call. An error then stays the answer.
+pub fn current() -> Result<&'static dyn Backend> {
+    match CURRENT.get_or_init(choose) {
+        Ok(backend) => Ok(backend.as_ref()),
+        Err(error) => Err(error.clone()),
+    }
+}
+
+fn choose() -> Result<Box<dyn Backend>> {
+    let wanted = std::env::var_os("CVC_BACKEND").unwrap_or_else(|| "auto".into());
+    match wanted.to_str() {
+        Some("host") => host(),
+        Some("cuda") => cuda(),
+        Some("auto" | "") => {
+            if super::cuda::driver_is_installed() {
+                // A driver that is there and fails is an error: no service should run slowly on one line of stderr.
+                return cuda();
+            }
+            log::write(log::Level::Info, "no CUDA driver is installed; CVC_BACKEND=auto uses the host backend");
+            host()
+        }
+        _ => fail!(
+            Status::InvalidValue,
+            "CVC_BACKEND is {}, expected auto, cuda or host",
+            wanted.to_string_lossy()
+        ),
+    }
+}
+
+fn host() -> Result<Box<dyn Backend>> {
+    Ok(Box::new(HostBackend::from_environment()?))
+}
+
+fn cuda() -> Result<Box<dyn Backend>> {
+    CudaBackend::new().map(|backend| Box::new(backend) as Box<dyn Backend>)
+}
+
+/// Checks a device argument; -1 is the thread's current device.
+pub fn device(device: i32) -> Result<i32> {
+    let backend = current()?;
+    if device == -1 {
+        return backend.current_device();
+    }
+    let count = backend.device_count();
+    if device < 0 || device >= count {
+        return Err(Error::new(
+            Status::InvalidDevice,
+            format!("device is {device}, expected -1 (the current one) or 0 to {}", count - 1),
+        ));
+    }
+    Ok(device)
+}

@@ -1,0 +1,223 @@
+//! From a request to a live entry: exact match, smallest fit, what ended threads left, new memory.
+
+use super::entry::Entry;
+use super::index::Index;
+use super::table::{Bucket, Request, Resolved, POLL_BUDGET};
+use super::{enforce_limit, free_entries, hooks, lock_drained, thread, Cache};
+use crate::error::{Result, Status};
+use crate::memory;
+use crate::timeline::{AccessKind, Stream};
+
+/// A live entry that nobody else observes.
+pub struct Acquired {
+    pub entry: *mut Entry,
+    /// Its last descriptor had the same shape and strides, so what was written of it then still holds.
+    pub same_shape: bool,
+}
+
+/// An entry for the request. `stream`: whose queued work may use it, so that memory with work ordered before that is
+/// considered; `None`: only memory whose work is done. Never waits on the host, except before out-of-memory.
+#[inline]
+pub fn acquire(
+    cache: &'static Cache,
+    device: i32,
+    request: &Request,
+    stream: Option<&'static Stream>,
+    resolve: impl FnOnce() -> Result<Resolved>,
+) -> Result<Acquired> {
+    let index = thread::index(cache);
+    if !index.has_remote() {
+        let mut state = index.lock();
+        if let Some(own) = state.device(device) {
+            if let Some(bucket) = own.known(request) {
+                // SAFETY: requests lead to buckets of their own index.
+                if let Some(entry) = unsafe { own.take_ready(bucket, stream) } {
+                    return Ok(Acquired { entry, same_shape: true });
+                }
+            }
+        }
+    }
+    acquire_slow(cache, device, request, stream, &resolve()?)
+}
+
+#[cold]
+fn acquire_slow(
+    cache: &'static Cache,
+    device: i32,
+    request: &Request,
+    stream: Option<&'static Stream>,
+    resolved: &Resolved,
+) -> Result<Acquired> {
+    let retention = &cache.device(device)?.retention;
+    let index = thread::index(cache);
+    let bucket = {
+        let mut state = lock_drained(index);
+        let own = state.device_or_new(device, retention);
+        let bucket = own.bucket(request, resolved);
+        // SAFETY: the bucket is this index's.
+        unsafe {
+            if let Some((entry, same_shape)) = own.take_settled_or_fit(bucket, stream) {
+                return Ok(Acquired { entry, same_shape });
+            }
+            // The count keeps the bucket while the lock is not held.
+            (*bucket).users += 1;
+        }
+        bucket
+    };
+    let want = Want { cache, index, device, bucket, stream };
+    let result = want.from_shared(resolved).map_or_else(|| want.from_memory(resolved), Ok);
+    let _state = index.lock();
+    // SAFETY: the count taken above kept it.
+    unsafe { (*bucket).users -= 1 };
+    result
+}
+
+struct Want {
+    cache: &'static Cache,
+    index: &'static Index,
+    device: i32,
+    /// In `index`, kept by a count.
+    bucket: *mut Bucket,
+    stream: Option<&'static Stream>,
+}
+
+impl Want {
+    fn from_shared(&self, resolved: &Resolved) -> Option<Acquired> {
+        self.take_from_shared(resolved, false)
+    }
+
+    /// Takes from what ended threads have left: what is ordered on the stream, or with `any` whatever fits.
+    fn take_from_shared(&self, resolved: &Resolved, any: bool) -> Option<Acquired> {
+        let mut state = self.cache.shared.lock();
+        let shared = state.device(self.device)?;
+        if shared.counters.held_count == 0 {
+            return None;
+        }
+        let bucket = shared.bucket_of(resolved);
+        // SAFETY: the bucket is the shared index's; what was taken from it is the caller's alone.
+        let taken = unsafe {
+            let taken = if any {
+                shared.take_any(bucket)
+            } else {
+                shared.take_settled_or_fit(bucket, self.stream)
+            };
+            if let Some((entry, _)) = taken {
+                shared.hand_over(entry);
+            }
+            taken
+        };
+        // What is done leaves the shared index as soon as somebody looks.
+        let mut budget = POLL_BUDGET;
+        let done = shared.take_done_transients(&mut budget);
+        drop(state);
+        free_entries(done);
+        let (entry, same_shape) = taken?;
+        self.make_live(entry, true);
+        Some(Acquired { entry, same_shape })
+    }
+
+    fn from_memory(&self, resolved: &Resolved) -> Result<Acquired> {
+        let retention = &self.cache.device(self.device)?.retention;
+        let bytes = resolved.bytes;
+        let mut indexed = bytes <= retention.limit() && retention.reserve(bytes);
+        if !indexed && bytes <= retention.limit() {
+            enforce_limit(self.cache, self.device, bytes);
+            indexed = retention.reserve(bytes);
+        }
+        if !indexed {
+            if let Some(acquired) = self.under_pressure(resolved)? {
+                return Ok(acquired);
+            }
+        }
+        let taken = self.new_memory(resolved);
+        match taken {
+            Ok(New::Block(block)) => {
+                let entry = (hooks().take)();
+                // SAFETY: a new entry is the caller's alone.
+                unsafe {
+                    (*entry).device = self.device;
+                    (*entry).charge = bytes;
+                    (*entry).block = block;
+                    (*entry).wrap = false;
+                    (*entry).transient = false;
+                }
+                self.make_live(entry, indexed);
+                self.count_miss();
+                Ok(Acquired { entry, same_shape: false })
+            }
+            Ok(New::Reused(acquired)) => {
+                if indexed {
+                    retention.give_back(bytes);
+                }
+                Ok(acquired)
+            }
+            Err(error) => {
+                if indexed {
+                    retention.give_back(bytes);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn new_memory(&self, resolved: &Resolved) -> Result<New> {
+        if resolved.bytes == 0 {
+            return Ok(New::Block(None));
+        }
+        let first = memory::allocate(self.device, resolved.bytes, resolved.align, false);
+        let first = match first {
+            Err(error) if error.status == Status::OutOfMemory => {
+                if let Some(acquired) = self.under_pressure(resolved)? {
+                    return Ok(New::Reused(acquired));
+                }
+                memory::allocate(self.device, resolved.bytes, resolved.align, true)
+            }
+            other => other,
+        };
+        first.map(|block| New::Block(Some(block)))
+    }
+
+    /// Memory whose work is not over, made ordered by waits on the GPU. Only for a caller that names its stream.
+    fn under_pressure(&self, resolved: &Resolved) -> Result<Option<Acquired>> {
+        let Some(stream) = self.stream else { return Ok(None) };
+        let own = {
+            let mut state = self.index.lock();
+            // SAFETY: the bucket is this index's.
+            state.device(self.device).and_then(|own| unsafe { own.take_any(self.bucket) })
+        };
+        let found = own
+            .map(|(entry, same_shape)| Acquired { entry, same_shape })
+            .or_else(|| self.take_from_shared(resolved, true));
+        let Some(acquired) = found else { return Ok(None) };
+        // SAFETY: the entry is the caller's alone.
+        let ordered = unsafe { (*acquired.entry).accesses.get_mut().order(AccessKind::Write, stream) };
+        if let Err(error) = ordered {
+            // SAFETY: as above; nothing was changed but its place.
+            unsafe { super::release(self.cache, acquired.entry) };
+            return Err(error);
+        }
+        Ok(Some(acquired))
+    }
+
+    fn make_live(&self, entry: *mut Entry, indexed: bool) {
+        let mut state = self.index.lock();
+        // SAFETY: the entry is the caller's alone, the bucket is this index's.
+        unsafe {
+            (*entry).owner = self.index;
+            if let Some(own) = state.device(self.device) {
+                own.adopt_live(entry, self.bucket, indexed);
+            }
+        }
+    }
+
+    fn count_miss(&self) {
+        if let Some(own) = self.index.lock().device(self.device) {
+            own.counters.misses += 1;
+        }
+    }
+}
+
+enum New {
+    Block(Option<memory::Block>),
+    Reused(Acquired),
+}

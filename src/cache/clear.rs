@@ -1,0 +1,107 @@
+//! Giving everything back: clear, synchronize, and what the pool asks for when the driver has no memory left.
+
+use super::index::Index;
+use super::{free_entries, lock_drained, take_done_waiting, thread, wrap, Cache, CACHES};
+use crate::error::Result;
+use crate::memory::{self, Reclaim};
+use crate::timeline::Deadline;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Every thread's entries, and what ended threads have left.
+    Global,
+    /// The calling thread's.
+    Local,
+}
+
+fn indexes(cache: &'static Cache, scope: Scope) -> Vec<&'static Index> {
+    match scope {
+        Scope::Global => cache.all_indexes(),
+        Scope::Local => vec![thread::index(cache)],
+    }
+}
+
+/// Waits for the work of everything held, in slices if the deadline says so; `false` when it passed first.
+fn wait_for_held(cache: &'static Cache, device: i32, scope: Scope, deadline: Deadline) -> Result<bool> {
+    for index in indexes(cache, scope) {
+        let open = match lock_drained(index).device(device) {
+            Some(own) => own.open_accesses(),
+            None => continue,
+        };
+        if !open.wait(deadline)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Waits for pending work, then gives every held entry's memory back and makes live ones unindexed.
+pub fn clear(cache: &'static Cache, device: i32, scope: Scope) -> Result<()> {
+    wait_for_held(cache, device, scope, Deadline::NEVER)?;
+    for index in indexes(cache, scope) {
+        let mut state = lock_drained(index);
+        let Some(own) = state.device(device) else { continue };
+        own.unindex_live();
+        let held_bytes = own.counters.held_bytes;
+        let held: Vec<_> = own.take_all().into_iter().map(|(entry, _)| entry).collect();
+        own.retention.give_back(held_bytes);
+        let shells: Vec<_> = own.shells.iter_mut().flat_map(std::mem::take).collect();
+        let told = take_done_waiting(own, &mut { u32::MAX });
+        drop(state);
+        free_entries(held);
+        free_entries(shells);
+        for entry in told {
+            // SAFETY: just taken out of the waiting list, its work done.
+            unsafe { wrap::finish(entry) };
+        }
+    }
+    memory::collect_waiting(device, Deadline::NEVER)?;
+    Ok(())
+}
+
+/// Waits for pending entries of all threads and retires them; `false` when the deadline passed first.
+pub fn synchronize(cache: &'static Cache, device: i32, deadline: Deadline) -> Result<bool> {
+    if !wait_for_held(cache, device, Scope::Global, deadline)? {
+        return Ok(false);
+    }
+    retire_all(cache, device);
+    memory::collect_waiting(device, deadline)?;
+    Ok(true)
+}
+
+/// Retires what is seen complete in every index: entries over the limit go to the pool, owners of wraps are told.
+pub fn retire_all(cache: &'static Cache, device: i32) {
+    for index in cache.all_indexes() {
+        let mut state = lock_drained(index);
+        let Some(own) = state.device(device) else { continue };
+        let mut budget = u32::MAX;
+        let mut done = own.take_done_transients(&mut budget);
+        done.extend(own.evict(&mut budget, super::limit::Retention::is_over));
+        let told = take_done_waiting(own, &mut budget);
+        drop(state);
+        free_entries(done);
+        for entry in told {
+            // SAFETY: just taken out of the waiting list, its work done.
+            unsafe { wrap::finish(entry) };
+        }
+    }
+}
+
+/// Evicts held entries of every cache and thread until `bytes` have gone back. No index lock is held by the caller.
+pub fn reclaim(device: i32, bytes: u64, how: Reclaim) -> u64 {
+    let caches = CACHES.lock().clone();
+    let mut freed = 0;
+    for cache in caches {
+        if how == Reclaim::Waiting && wait_for_held(cache, device, Scope::Global, Deadline::NEVER).is_err() {
+            continue;
+        }
+        for index in cache.all_indexes() {
+            let mut state = lock_drained(index);
+            let Some(own) = state.device(device) else { continue };
+            let out = own.evict_bytes(bytes.saturating_sub(freed));
+            drop(state);
+            freed += free_entries(out);
+        }
+    }
+    freed
+}

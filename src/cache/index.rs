@@ -1,0 +1,719 @@
+//! One thread's index of one cache: what it may match, in which order it was released, and the counts.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::entry::{Entry, List, AGE, HOME_DONE, HOME_SEVERAL};
+use super::limit::Retention;
+use super::table::{Bucket, ClassKey, Lists, Request, RequestTable, Resolved, SizeNode, POLL_BUDGET};
+use crate::timeline::{Home, Stream};
+
+/// Counts of one device in one index. All are exact while the index's lock is held and no remote release waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// Live entries that own memory.
+    pub live_count: u64,
+    pub live_bytes: u64,
+    /// The part of them that is indexed.
+    pub indexed_count: u64,
+    pub indexed_bytes: u64,
+    /// Released and kept.
+    pub held_count: u64,
+    pub held_bytes: u64,
+    /// The part of them that leaves once it is done.
+    pub transient_count: u64,
+    /// Live wraps of foreign memory, and the part of them that is indexed.
+    pub wrapped_count: u64,
+    pub indexed_wrapped: u64,
+    pub hits_exact: u64,
+    pub hits_fit: u64,
+    pub hits_pending: u64,
+    pub misses: u64,
+    pub evictions: u64,
+}
+
+impl Counters {
+    pub fn add(&mut self, other: &Counters) {
+        self.live_count += other.live_count;
+        self.live_bytes += other.live_bytes;
+        self.indexed_count += other.indexed_count;
+        self.indexed_bytes += other.indexed_bytes;
+        self.held_count += other.held_count;
+        self.held_bytes += other.held_bytes;
+        self.transient_count += other.transient_count;
+        self.wrapped_count += other.wrapped_count;
+        self.indexed_wrapped += other.indexed_wrapped;
+        self.hits_exact += other.hits_exact;
+        self.hits_fit += other.hits_fit;
+        self.hits_pending += other.hits_pending;
+        self.misses += other.misses;
+        self.evictions += other.evictions;
+    }
+}
+
+pub struct DeviceIndex {
+    pub retention: &'static Retention,
+    /// Entries with another epoch are not indexed.
+    pub epoch: u64,
+    pub counters: Counters,
+    requests: RequestTable,
+    buckets: HashMap<Box<[u64]>, Box<Bucket>>,
+    classes: HashMap<ClassKey, BTreeMap<u64, Box<SizeNode>>>,
+    /// Held entries, the longest held first.
+    ages: List<AGE>,
+    /// Buckets and nodes are swept when there are this many.
+    sweep_at: usize,
+    /// Idle shells of wraps, by kind of object.
+    pub shells: [Vec<*mut Entry>; 2],
+    /// Wraps that nobody observes, whose work is not seen complete.
+    pub waiting: Vec<*mut Entry>,
+}
+
+/// Where a release comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Release {
+    Call,
+    /// A thread's end, which makes no GPU call: what would go back to the driver stays until somebody looks.
+    ThreadEnd,
+}
+
+/// What becomes of an entry that was just released.
+pub enum Held {
+    Kept,
+    /// Its bytes go to the pool, outside the lock.
+    Drop(*mut Entry),
+}
+
+impl DeviceIndex {
+    fn new(retention: &'static Retention) -> DeviceIndex {
+        DeviceIndex {
+            retention,
+            epoch: 1,
+            counters: Counters::default(),
+            requests: RequestTable::new(),
+            buckets: HashMap::new(),
+            classes: HashMap::new(),
+            ages: List::new(),
+            sweep_at: 256,
+            shells: [Vec::new(), Vec::new()],
+            waiting: Vec::new(),
+        }
+    }
+
+    pub fn known(&self, request: &Request) -> Option<*mut Bucket> {
+        self.requests.find(request)
+    }
+
+    /// The bucket of a resolved request, made where there is none.
+    pub fn bucket(&mut self, request: &Request, resolved: &Resolved) -> *mut Bucket {
+        if let Some(bucket) = self.requests.find(request) {
+            return bucket;
+        }
+        self.sweep();
+        let bucket = self.exact_bucket(&resolved.class, &resolved.exact, resolved.bytes, resolved.align);
+        self.requests.insert(request, bucket);
+        bucket
+    }
+
+    /// The bucket of a key that no request is noted for.
+    pub fn bucket_of(&mut self, resolved: &Resolved) -> *mut Bucket {
+        self.sweep();
+        self.exact_bucket(&resolved.class, &resolved.exact, resolved.bytes, resolved.align)
+    }
+
+    fn exact_bucket(&mut self, class: &ClassKey, exact: &[u64], bytes: u64, align: u64) -> *mut Bucket {
+        if let Some(bucket) = self.buckets.get_mut(exact) {
+            return &mut **bucket;
+        }
+        let bucket = Bucket {
+            lists: Lists::new(),
+            class: *class,
+            exact: exact.into(),
+            bytes,
+            align,
+            users: 0,
+        };
+        &mut **self.buckets.entry(exact.into()).or_insert_with(|| Box::new(bucket))
+    }
+
+    fn size_node(&mut self, class: &ClassKey, capacity: u64) -> *mut SizeNode {
+        let sizes = self.classes.entry(*class).or_default();
+        &mut **sizes.entry(capacity).or_insert_with(|| {
+            Box::new(SizeNode { lists: Lists::new(), class: *class, capacity, held: 0, users: 0 })
+        })
+    }
+
+    /// Forgets buckets and nodes that nothing points to, so that a program with ever new shapes does not grow.
+    fn sweep(&mut self) {
+        if self.buckets.len() < self.sweep_at {
+            return;
+        }
+        // SAFETY: requests point to buckets of this index, which are dropped only below, after their requests.
+        self.requests.retain(|bucket| unsafe { (*bucket).users > 0 });
+        self.buckets.retain(|_, bucket| bucket.users > 0);
+        for sizes in self.classes.values_mut() {
+            sizes.retain(|_, node| node.users > 0);
+        }
+        self.classes.retain(|_, sizes| !sizes.is_empty());
+        self.sweep_at = (self.buckets.len() * 2).max(256);
+    }
+
+    /// Takes an idle entry of the bucket that is ready for `stream`, without asking the driver.
+    ///
+    /// # Safety
+    /// `bucket` is one of this index's.
+    pub unsafe fn take_ready(&mut self, bucket: *mut Bucket, stream: Option<&'static Stream>) -> Option<*mut Entry> {
+        // SAFETY: the caller's promise; what the lists hold is owned by this index.
+        unsafe {
+            let entry = (*bucket).lists.ready(stream)?;
+            self.counters.hits_exact += 1;
+            self.take(entry);
+            Some(entry)
+        }
+    }
+
+    /// Takes an entry of the bucket whose work elsewhere is over or ordered, else the smallest that fits and is ready.
+    ///
+    /// # Safety
+    /// `bucket` is one of this index's.
+    pub unsafe fn take_settled_or_fit(
+        &mut self,
+        bucket: *mut Bucket,
+        stream: Option<&'static Stream>,
+    ) -> Option<(*mut Entry, bool)> {
+        let mut budget = POLL_BUDGET;
+        // SAFETY: as in `take_ready`.
+        unsafe {
+            let exact = (*bucket).lists.ready(stream).or_else(|| (*bucket).lists.settled(stream, &mut budget));
+            if let Some(entry) = exact {
+                self.counters.hits_exact += 1;
+                self.take(entry);
+                return Some((entry, true));
+            }
+            let (bytes, align) = ((*bucket).bytes, (*bucket).align);
+            let entry = self.find_fit(&(*bucket).class, bytes, align, |lists| {
+                lists.ready(stream).or_else(|| lists.settled(stream, &mut budget))
+            })?;
+            self.counters.hits_fit += 1;
+            self.take(entry);
+            self.move_to_bucket(entry, bucket);
+            Some((entry, false))
+        }
+    }
+
+    /// Takes an entry whatever work it waits for, the exact one first: the caller makes its stream wait on the GPU.
+    ///
+    /// # Safety
+    /// `bucket` is one of this index's.
+    pub unsafe fn take_any(&mut self, bucket: *mut Bucket) -> Option<(*mut Entry, bool)> {
+        // SAFETY: as in `take_ready`.
+        unsafe {
+            if let Some(entry) = (*bucket).lists.any() {
+                self.counters.hits_exact += 1;
+                self.take(entry);
+                return Some((entry, true));
+            }
+            let entry =
+                self.find_fit(&(*bucket).class, (*bucket).bytes, (*bucket).align, |lists| lists.any())?;
+            self.counters.hits_fit += 1;
+            self.take(entry);
+            self.move_to_bucket(entry, bucket);
+            Some((entry, false))
+        }
+    }
+
+    fn find_fit(
+        &self,
+        class: &ClassKey,
+        bytes: u64,
+        align: u64,
+        mut pick: impl FnMut(&Lists<{ super::entry::SIZE }>) -> Option<*mut Entry>,
+    ) -> Option<*mut Entry> {
+        if bytes == 0 {
+            return None;
+        }
+        for node in self.classes.get(class)?.range(bytes..).map(|(_, node)| node) {
+            if node.held == 0 {
+                continue;
+            }
+            if let Some(entry) = pick(&node.lists) {
+                // SAFETY: the entry is held by this index.
+                let pointer = unsafe { (*entry).block.as_ref().map_or(0, |block| block.pointer) };
+                if pointer & (align - 1) == 0 {
+                    return Some(entry);
+                }
+            }
+        }
+        None
+    }
+
+    /// Takes a held entry out of all lists and makes it live here.
+    unsafe fn take(&mut self, entry: *mut Entry) {
+        // SAFETY: the entry is held by this index, so its bucket and node are this index's.
+        unsafe {
+            self.unlink(entry);
+            if (*entry).home != HOME_DONE {
+                let accesses = (*entry).accesses.get_mut();
+                if accesses.is_done() {
+                    accesses.clear();
+                } else {
+                    self.counters.hits_pending += 1;
+                }
+            }
+            let charge = (*entry).charge;
+            self.counters.live_count += 1;
+            self.counters.live_bytes += charge;
+            self.counters.indexed_count += 1;
+            self.counters.indexed_bytes += charge;
+        }
+    }
+
+    /// Takes a held entry out of all lists and out of the held counts; its charge is the caller's.
+    unsafe fn unlink(&mut self, entry: *mut Entry) {
+        // SAFETY: as in `take`.
+        unsafe {
+            (*(*entry).bucket).lists.remove(entry);
+            (*(*entry).size).lists.remove(entry);
+            (*(*entry).size).held -= 1;
+            self.ages.remove(entry);
+            self.counters.held_count -= 1;
+            self.counters.held_bytes -= (*entry).charge;
+            if (*entry).transient {
+                self.counters.transient_count -= 1;
+            }
+        }
+    }
+
+    unsafe fn move_to_bucket(&mut self, entry: *mut Entry, bucket: *mut Bucket) {
+        // SAFETY: both buckets are this index's.
+        unsafe {
+            (*(*entry).bucket).users -= 1;
+            (*entry).bucket = bucket;
+            (*bucket).users += 1;
+        }
+    }
+
+    /// Makes a new entry, or one of another index, live here under `bucket`. `indexed`: its charge is reserved.
+    ///
+    /// # Safety
+    /// `entry` is the caller's alone; `bucket` is one of this index's.
+    pub unsafe fn adopt_live(&mut self, entry: *mut Entry, bucket: *mut Bucket, indexed: bool) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let charge = (*entry).charge;
+            let node = self.size_node(&(*bucket).class, charge);
+            (*bucket).users += 1;
+            (*node).users += 1;
+            (*entry).bucket = bucket;
+            (*entry).size = node;
+            (*entry).epoch = if indexed { self.epoch } else { 0 };
+            self.counters.live_count += 1;
+            self.counters.live_bytes += charge;
+            if indexed {
+                self.counters.indexed_count += 1;
+                self.counters.indexed_bytes += charge;
+            }
+        }
+    }
+
+    /// Takes in an entry whose last reference is gone.
+    ///
+    /// # Safety
+    /// `entry` is the caller's alone and was live in this index.
+    pub unsafe fn hold(&mut self, entry: *mut Entry, when: Release) -> Held {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let charge = (*entry).charge;
+            self.counters.live_count -= 1;
+            self.counters.live_bytes -= charge;
+            let indexed = (*entry).epoch == self.epoch;
+            if indexed {
+                self.counters.indexed_count -= 1;
+                self.counters.indexed_bytes -= charge;
+            }
+            let accesses = (*entry).accesses.get_mut();
+            if !accesses.is_empty() && accesses.is_done() {
+                accesses.clear();
+            }
+            if accesses.is_empty() && indexed && !(*entry).transient {
+                (*entry).home = HOME_DONE;
+                self.link(entry);
+                return Held::Kept;
+            }
+            self.hold_open(entry, indexed, when)
+        }
+    }
+
+    /// The part of `hold` for entries with open accesses or without a place in the index.
+    #[cold]
+    unsafe fn hold_open(&mut self, entry: *mut Entry, indexed: bool, when: Release) -> Held {
+        // SAFETY: as in `hold`.
+        unsafe {
+            let stays = indexed && !(*entry).transient;
+            if !stays {
+                if when == Release::Call && (*entry).accesses.get_mut().poll() {
+                    if indexed {
+                        self.retention.give_back((*entry).charge);
+                    }
+                    self.forget(entry);
+                    return Held::Drop(entry);
+                }
+                if !indexed {
+                    // Over the limit, but its work still needs it: it is charged and can be reused until that is done.
+                    self.retention.charge((*entry).charge);
+                    (*entry).epoch = self.epoch;
+                }
+                (*entry).transient = true;
+            }
+            (*entry).home = match (*entry).accesses.get_mut().home() {
+                Home::None => HOME_DONE,
+                Home::One(stream) => std::ptr::from_ref(stream) as usize,
+                Home::Several => HOME_SEVERAL,
+            };
+            self.link(entry);
+            Held::Kept
+        }
+    }
+
+    unsafe fn link(&mut self, entry: *mut Entry) {
+        // SAFETY: the entry is this index's alone and in no list.
+        unsafe {
+            (*(*entry).bucket).lists.push(entry);
+            (*(*entry).size).lists.push(entry);
+            (*(*entry).size).held += 1;
+            self.ages.push(entry);
+            self.counters.held_count += 1;
+            self.counters.held_bytes += (*entry).charge;
+            if (*entry).transient {
+                self.counters.transient_count += 1;
+            }
+        }
+    }
+
+    /// Cuts an entry's ties to this index's tables.
+    unsafe fn forget(&mut self, entry: *mut Entry) {
+        // SAFETY: the entry's bucket and node are this index's, or null for a wrap.
+        unsafe {
+            if !(*entry).bucket.is_null() {
+                (*(*entry).bucket).users -= 1;
+                (*(*entry).size).users -= 1;
+            }
+            (*entry).bucket = std::ptr::null_mut();
+            (*entry).size = std::ptr::null_mut();
+            (*entry).epoch = 0;
+            (*entry).transient = false;
+        }
+    }
+
+    /// Puts a held entry of another index under the same key here.
+    ///
+    /// # Safety
+    /// `entry` is the caller's alone, as `take_all` gave it.
+    pub unsafe fn adopt_held(&mut self, entry: *mut Entry, key: &Key) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let bucket = self.exact_bucket(&key.class, &key.exact, key.bytes, key.align);
+            let node = self.size_node(&key.class, (*entry).charge);
+            (*bucket).users += 1;
+            (*node).users += 1;
+            (*entry).bucket = bucket;
+            (*entry).size = node;
+            (*entry).epoch = self.epoch;
+            self.link(entry);
+        }
+    }
+
+    /// Takes every held entry out, with its key; their charges are the caller's.
+    pub fn take_all(&mut self) -> Vec<(*mut Entry, Key)> {
+        let entries: Vec<*mut Entry> = self.ages.iter().collect();
+        entries.into_iter().map(|entry| (entry, self.take_out(entry))).collect()
+    }
+
+    /// Takes one held entry out.
+    pub fn take_out(&mut self, entry: *mut Entry) -> Key {
+        // SAFETY: the entry is held by this index.
+        unsafe {
+            let bucket = &*(*entry).bucket;
+            let key =
+                Key { class: bucket.class, exact: bucket.exact.clone(), bytes: bucket.bytes, align: bucket.align };
+            self.unlink(entry);
+            let transient = (*entry).transient;
+            self.forget(entry);
+            (*entry).transient = transient;
+            key
+        }
+    }
+
+    /// Takes an entry that `take_settled_or_fit` or `take_any` just made live here out again, to be live elsewhere.
+    ///
+    /// # Safety
+    /// `entry` is the caller's alone and live in this index.
+    pub unsafe fn hand_over(&mut self, entry: *mut Entry) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let charge = (*entry).charge;
+            self.counters.live_count -= 1;
+            self.counters.live_bytes -= charge;
+            self.counters.indexed_count -= 1;
+            self.counters.indexed_bytes -= charge;
+            let transient = (*entry).transient;
+            self.forget(entry);
+            (*entry).transient = transient;
+        }
+    }
+
+    /// Evicts entries of `bytes` together, asking the driver about each.
+    pub fn evict_bytes(&mut self, bytes: u64) -> Vec<*mut Entry> {
+        let before = self.counters.held_bytes;
+        let target = before.saturating_sub(bytes);
+        let mut left = before;
+        let mut sizes = self.ages.iter();
+        let mut out = Vec::new();
+        while left > target {
+            let Some(entry) = sizes.next() else { break };
+            // SAFETY: the entry is held by this index; the iterator is already past it.
+            unsafe {
+                if Self::is_done(entry, &mut { u32::MAX }) {
+                    left -= (*entry).charge;
+                    self.evict_one(entry);
+                    out.push(entry);
+                }
+            }
+        }
+        out
+    }
+
+    unsafe fn evict_one(&mut self, entry: *mut Entry) {
+        // SAFETY: the entry is held by this index.
+        unsafe {
+            self.unlink(entry);
+            self.retention.give_back((*entry).charge);
+            self.counters.evictions += 1;
+            self.forget(entry);
+        }
+    }
+
+    /// Takes out held entries whose work is seen complete, the longest held first, while `more` says so. They are given
+    /// back to the retention's account.
+    pub fn evict(&mut self, budget: &mut u32, mut more: impl FnMut(&Retention) -> bool) -> Vec<*mut Entry> {
+        let mut out = Vec::new();
+        let mut open_looked_at = 0;
+        let mut next = self.ages.iter();
+        while more(self.retention) && open_looked_at < 64 {
+            let Some(entry) = next.next() else { break };
+            // SAFETY: the entry is held by this index; the iterator is already past it.
+            unsafe {
+                if !Self::is_done(entry, budget) {
+                    open_looked_at += 1;
+                    continue;
+                }
+                self.evict_one(entry);
+            }
+            out.push(entry);
+        }
+        out
+    }
+
+    /// Takes out the held entries that leave the index once they are done and are.
+    pub fn take_done_transients(&mut self, budget: &mut u32) -> Vec<*mut Entry> {
+        let mut out = Vec::new();
+        if self.counters.transient_count == 0 {
+            return out;
+        }
+        let mut left = self.counters.transient_count;
+        let mut next = self.ages.iter();
+        while left > 0 {
+            let Some(entry) = next.next() else { break };
+            // SAFETY: as in `evict`.
+            unsafe {
+                if !(*entry).transient {
+                    continue;
+                }
+                left -= 1;
+                if Self::is_done(entry, budget) {
+                    self.unlink(entry);
+                    self.retention.give_back((*entry).charge);
+                    self.forget(entry);
+                    out.push(entry);
+                }
+            }
+        }
+        out
+    }
+
+    unsafe fn is_done(entry: *mut Entry, budget: &mut u32) -> bool {
+        // SAFETY: the entry is held by the index whose lock the caller has.
+        let accesses = unsafe { (*entry).accesses.get_mut() };
+        if accesses.is_done() {
+            return true;
+        }
+        if *budget == 0 {
+            return false;
+        }
+        *budget -= 1;
+        accesses.poll()
+    }
+
+    /// Count and bytes of the held entries whose work is not seen complete, after asking the driver.
+    pub fn pending(&mut self) -> (u64, u64) {
+        let (mut count, mut bytes) = (0, 0);
+        let mut budget = u32::MAX;
+        for entry in self.ages.iter() {
+            // SAFETY: the entry is held by this index.
+            unsafe {
+                if (*entry).home != HOME_DONE && !Self::is_done(entry, &mut budget) {
+                    count += 1;
+                    bytes += (*entry).charge;
+                }
+            }
+        }
+        (count, bytes)
+    }
+
+    /// The open accesses of everything held here, to be waited for outside the lock.
+    pub fn open_accesses(&mut self) -> crate::timeline::Accesses {
+        let mut all = crate::timeline::Accesses::default();
+        for entry in self.ages.iter().chain(self.waiting.iter().copied()) {
+            // SAFETY: the entry is held by this index.
+            let accesses = unsafe { (*entry).accesses.get_mut() };
+            if !accesses.is_done() {
+                all.merge(accesses);
+            }
+        }
+        all
+    }
+
+    /// Makes every live entry unindexed and gives its charge back.
+    pub fn unindex_live(&mut self) {
+        self.epoch += 1;
+        self.retention.give_back(self.counters.indexed_bytes);
+        self.counters.indexed_count = 0;
+        self.counters.indexed_bytes = 0;
+        self.counters.indexed_wrapped = 0;
+        // Held entries stay indexed.
+        for entry in self.ages.iter() {
+            // SAFETY: the entry is held by this index.
+            unsafe { (*entry).epoch = self.epoch };
+        }
+    }
+
+    /// Entries that `count` tells.
+    pub fn indexed_entries(&self) -> u64 {
+        let shells = self.shells.iter().map(Vec::len).sum::<usize>() + self.waiting.len();
+        self.counters.indexed_count + self.counters.held_count + self.counters.indexed_wrapped + shells as u64
+    }
+}
+
+/// The key of an entry on its way between indexes.
+pub struct Key {
+    class: ClassKey,
+    exact: Box<[u64]>,
+    bytes: u64,
+    align: u64,
+}
+
+/// Closed to remote releases: its thread has ended.
+const CLOSED: *mut Entry = std::ptr::without_provenance_mut(1);
+
+#[derive(Default)]
+pub struct IndexState {
+    /// Its thread has ended.
+    pub closed: bool,
+    pub devices: Vec<Option<Box<DeviceIndex>>>,
+}
+
+// SAFETY: the pointers inside lead to entries and tables that only the holder of the index's lock touches.
+unsafe impl Send for IndexState {}
+
+/// An index and the list on which other threads leave what they released.
+pub struct Index {
+    state: Mutex<IndexState>,
+    remote: AtomicPtr<Entry>,
+}
+
+impl IndexState {
+    /// Its thread has ended, and nothing is live or held here any more.
+    pub fn is_over(&self) -> bool {
+        self.closed
+            && self.devices.iter().flatten().all(|device| {
+            let counters = &device.counters;
+            counters.live_count + counters.held_count + counters.wrapped_count == 0
+                && device.waiting.is_empty()
+        })
+    }
+
+    pub fn device(&mut self, device: i32) -> Option<&mut DeviceIndex> {
+        self.devices.get_mut(device as usize)?.as_deref_mut()
+    }
+
+    pub fn device_or_new(&mut self, device: i32, retention: &'static Retention) -> &mut DeviceIndex {
+        let place = device as usize;
+        if self.devices.len() <= place {
+            self.devices.resize_with(place + 1, || None);
+        }
+        self.devices[place].get_or_insert_with(|| Box::new(DeviceIndex::new(retention)))
+    }
+}
+
+impl Index {
+    pub fn new() -> Index {
+        Index {
+            state: Mutex::new(IndexState::default()),
+            remote: AtomicPtr::new(std::ptr::null_mut()),
+        }
+    }
+
+    /// The lock alone: releases of other threads may wait to be taken in.
+    pub fn lock(&self) -> MutexGuard<'_, IndexState> {
+        self.state.lock()
+    }
+
+    pub fn has_remote(&self) -> bool {
+        let head = self.remote.load(Ordering::Relaxed);
+        !head.is_null() && head != CLOSED
+    }
+
+    /// Leaves a released entry for the owner; `false` when the index is closed, and then the caller takes it in itself.
+    ///
+    /// # Safety
+    /// `entry` is the caller's alone and counted here.
+    pub unsafe fn push_remote(&self, entry: *mut Entry) -> bool {
+        let mut head = self.remote.load(Ordering::Relaxed);
+        loop {
+            if head == CLOSED {
+                return false;
+            }
+            // SAFETY: the caller's promise; it stays the caller's until the exchange below succeeds.
+            unsafe { (*entry).remote_next = head };
+            match self.remote.compare_exchange_weak(head, entry, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    /// Takes what other threads released, oldest first. The caller holds the lock.
+    pub fn take_remote(&self, close: bool) -> Vec<*mut Entry> {
+        let replacement = if close { CLOSED } else { std::ptr::null_mut() };
+        if !close && !self.has_remote() {
+            return Vec::new();
+        }
+        let mut entry = self.remote.swap(replacement, Ordering::AcqRel);
+        let mut out = Vec::new();
+        while !entry.is_null() && entry != CLOSED {
+            out.push(entry);
+            // SAFETY: entries on the list are this index's since the exchange that put them there.
+            entry = unsafe { (*entry).remote_next };
+        }
+        out.reverse();
+        out
+    }
+
+    /// Ready for another thread. The caller has seen that nothing is counted here.
+    pub fn reopen(&self) {
+        *self.state.lock() = IndexState::default();
+        self.remote.store(std::ptr::null_mut(), Ordering::Release);
+    }
+}

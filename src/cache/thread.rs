@@ -1,0 +1,133 @@
+//! Which index belongs to the calling thread, and what becomes of it when the thread ends.
+
+use std::cell::{Cell, RefCell};
+
+use super::index::{Held, Index, Release};
+use super::{hooks, Cache};
+
+type Pair = (&'static Cache, &'static Index);
+
+#[derive(Default)]
+struct Own {
+    pairs: Vec<Pair>,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let _ = CURRENT.try_with(|current| current.set((std::ptr::null(), std::ptr::null())));
+        for (cache, index) in self.pairs.drain(..) {
+            hand_over(cache, index);
+        }
+    }
+}
+
+thread_local! {
+    /// The pair used last. Has no destructor, so reading it costs little.
+    static CURRENT: Cell<(*const Cache, *const Index)> =
+        const { Cell::new((std::ptr::null(), std::ptr::null())) };
+    static OWN: RefCell<Own> = const { RefCell::new(Own { pairs: Vec::new() }) };
+}
+
+/// The calling thread's index of the cache, made at its first use. A thread that is ending uses the shared one.
+#[inline]
+pub fn index(cache: &'static Cache) -> &'static Index {
+    let (of, index) = CURRENT.with(Cell::get);
+    if std::ptr::eq(of, cache) {
+        // SAFETY: set below, from references to what is never freed.
+        return unsafe { &*index };
+    }
+    find_or_make(cache)
+}
+
+#[cold]
+fn find_or_make(cache: &'static Cache) -> &'static Index {
+    let found = OWN.try_with(|own| {
+        let mut own = own.borrow_mut();
+        match own.pairs.iter().find(|(of, _)| std::ptr::eq(*of, cache)) {
+            Some((_, index)) => *index,
+            None => {
+                let index = cache.new_index();
+                own.pairs.push((cache, index));
+                index
+            }
+        }
+    });
+    match found {
+        Ok(index) => {
+            CURRENT.with(|current| current.set((cache, index)));
+            index
+        }
+        Err(_) => &cache.shared,
+    }
+}
+
+/// Whether the calling thread owns this index.
+#[inline]
+pub fn owns(index: *const Index) -> bool {
+    let (_, current) = CURRENT.with(Cell::get);
+    std::ptr::eq(current, index)
+        || OWN
+            .try_with(|own| own.borrow().pairs.iter().any(|(_, owned)| std::ptr::eq(*owned, index)))
+            .unwrap_or(false)
+}
+
+/// Ends the calling thread's index of this cache now, as its end would.
+pub fn detach(cache: &'static Cache) {
+    let pair = OWN.try_with(|own| {
+        let mut own = own.borrow_mut();
+        let place = own.pairs.iter().position(|(of, _)| std::ptr::eq(*of, cache))?;
+        Some(own.pairs.swap_remove(place))
+    });
+    CURRENT.with(|current| current.set((std::ptr::null(), std::ptr::null())));
+    if let Ok(Some((cache, index))) = pair {
+        hand_over(cache, index);
+    }
+}
+
+/// Live entries become unindexed, held ones go to the shared index. Only moves entries: no GPU call, no callback.
+fn hand_over(cache: &'static Cache, index: &'static Index) {
+    let mut state = index.lock();
+    for entry in index.take_remote(true) {
+        // SAFETY: entries on the list are this index's.
+        unsafe {
+            let Some(device) = state.device((*entry).device) else { continue };
+            if let Held::Drop(_) = device.hold(entry, Release::ThreadEnd) {
+                unreachable!("a thread's end drops nothing");
+            }
+        }
+    }
+    for place in 0..state.devices.len() {
+        let Some(device) = state.devices[place].as_deref_mut() else { continue };
+        device.unindex_live();
+        let held = device.take_all();
+        let waiting = std::mem::take(&mut device.waiting);
+        for shell in device.shells.iter_mut().flat_map(std::mem::take) {
+            (hooks().give)(shell);
+        }
+        if held.is_empty() && waiting.is_empty() {
+            continue;
+        }
+        let retention = device.retention;
+        let mut shared = cache.shared.lock();
+        let into = shared.device_or_new(place as i32, retention);
+        for (entry, key) in held {
+            // SAFETY: just taken out of this index; it is nobody else's.
+            unsafe {
+                (*entry).owner = &cache.shared;
+                (*entry).transient = true;
+                into.adopt_held(entry, &key);
+            }
+        }
+        for &entry in &waiting {
+            // SAFETY: as above.
+            unsafe { (*entry).owner = &cache.shared };
+        }
+        into.waiting.extend(waiting);
+    }
+    state.closed = true;
+    let over = state.is_over();
+    drop(state);
+    if over {
+        cache.recycle_index(index);
+    }
+}

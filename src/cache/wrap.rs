@@ -1,0 +1,100 @@
+//! Foreign memory: charged nothing, its shells used again, its owner told once when nobody can observe it any more.
+
+use super::entry::Entry;
+use super::index::Index;
+use super::{hooks, thread, Cache};
+use crate::error::Result;
+
+/// Which pool of shells a wrap takes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShellKind {
+    Tensor = 0,
+    Image = 1,
+}
+
+/// A live entry for foreign memory: an idle shell of the calling thread where it has one. The other idle shells of that
+/// kind are dropped, unless they are to be kept for further wraps.
+pub fn acquire(cache: &'static Cache, device: i32, kind: ShellKind, keep_others: bool) -> Result<*mut Entry> {
+    let retention = &cache.device(device)?.retention;
+    super::retire(cache, device);
+    let index = thread::index(cache);
+    let mut state = index.lock();
+    let own = state.device_or_new(device, retention);
+    let shells = &mut own.shells[kind as usize];
+    let entry = shells.pop();
+    let dropped = if keep_others { Vec::new() } else { std::mem::take(shells) };
+    let entry = entry.unwrap_or_else(hooks().take);
+    own.counters.wrapped_count += 1;
+    own.counters.indexed_wrapped += 1;
+    // SAFETY: a shell or a new entry is the caller's alone.
+    unsafe {
+        (*entry).device = device;
+        (*entry).owner = index;
+        (*entry).epoch = own.epoch;
+        (*entry).charge = 0;
+        (*entry).transient = false;
+        (*entry).shell = kind;
+        (*entry).wrap = true;
+    }
+    drop(state);
+    for shell in dropped {
+        (hooks().give)(shell);
+    }
+    Ok(entry)
+}
+
+/// The last reference to a wrap is gone: its owner hears now, or once its work is seen complete.
+///
+/// # Safety
+/// `entry` is a wrap and the caller's alone.
+pub unsafe fn release(cache: &'static Cache, entry: *mut Entry) {
+    // SAFETY: the caller's promise; `owner` is never freed.
+    unsafe {
+        let index: &'static Index = &*(*entry).owner;
+        let done = (*entry).accesses.get_mut().poll();
+        let mut state = index.lock();
+        if let Some(device) = state.device((*entry).device) {
+            device.counters.wrapped_count -= 1;
+            if (*entry).epoch == device.epoch {
+                device.counters.indexed_wrapped -= 1;
+            }
+            if !done {
+                device.waiting.push(entry);
+            }
+        }
+        let over = state.is_over();
+        drop(state);
+        if done {
+            finish(entry);
+        }
+        if over {
+            cache.recycle_index(index);
+        }
+    }
+}
+
+/// Tells the owner, with no lock held, since the callback may call back into the library; then keeps the empty wrap as a
+/// shell of the index that owns it, or drops it where that one is over.
+///
+/// # Safety
+/// `entry` is a wrap that is in no list and the caller's alone; its work is done.
+pub unsafe fn finish(entry: *mut Entry) {
+    // SAFETY: the caller's promise; the callback's contract is its owner's.
+    unsafe {
+        (*entry).accesses.get_mut().clear();
+        if let Some((callback, context)) = (*entry).on_free.take() {
+            callback(context);
+        }
+        let index = (*entry).owner;
+        if thread::owns(index) {
+            let mut state = (*index).lock();
+            if let Some(device) = state.device((*entry).device) {
+                if (*entry).epoch == device.epoch {
+                    device.shells[(*entry).shell as usize].push(entry);
+                    return;
+                }
+            }
+        }
+        (hooks().give)(entry);
+    }
+}

@@ -1,0 +1,196 @@
+//! Bytes: where blocks of device memory come from and how they go back, with an exact account for every one.
+//!
+//! Blocks are taken from the backend one by one (the direct source). A block whose work is not seen complete waits in a
+//! list until it is; nothing here waits on the host, except the last rung of the out-of-memory ladder.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+
+use crate::backend;
+use crate::error::{Error, Result, Status};
+use crate::fail;
+use crate::timeline::{Accesses, Deadline};
+
+/// Blocks are whole granules and start on one.
+pub const GRANULE: u64 = 512;
+const MAX_DEVICES: usize = 64;
+
+/// Device memory that belongs to whoever holds this; give it back with `release`.
+pub struct Block {
+    pub device: i32,
+    /// Aligned as asked.
+    pub pointer: u64,
+    base: u64,
+    taken: u64,
+}
+
+/// How far a reclaimer may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reclaim {
+    /// Only memory whose work is seen complete.
+    Completed,
+    /// Wait on the host for pending work too.
+    Waiting,
+}
+
+/// Gives up idle memory of a device; returns the bytes that went back.
+pub type Reclaimer = fn(device: i32, bytes: u64, how: Reclaim) -> u64;
+
+#[derive(Default)]
+struct Pool {
+    /// Taken from the driver and not given back.
+    taken: AtomicU64,
+    /// The part of `taken` that waits in `deferred`.
+    waiting: AtomicU64,
+    deferred: Mutex<VecDeque<(Block, Accesses)>>,
+    /// Host memory that queued copies still read.
+    staging: Mutex<Vec<(Box<[u64]>, Accesses)>>,
+}
+
+static POOLS: [OnceLock<Pool>; MAX_DEVICES] = [const { OnceLock::new() }; MAX_DEVICES];
+static RECLAIMER: OnceLock<Reclaimer> = OnceLock::new();
+
+fn pool(device: i32) -> &'static Pool {
+    POOLS[device as usize].get_or_init(Pool::default)
+}
+
+/// The cache registers what can be asked for memory when the driver has none left.
+pub fn set_reclaimer(reclaimer: Reclaimer) {
+    let _ = RECLAIMER.set(reclaimer);
+}
+
+/// Bytes of one device.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MemoryStats {
+    /// Taken from the driver.
+    pub driver_bytes: u64,
+    /// Of these, on their way back to it: their last work is not seen complete.
+    pub waiting_bytes: u64,
+}
+
+pub fn stats(device: i32) -> MemoryStats {
+    collect(device);
+    let pool = pool(device);
+    MemoryStats {
+        driver_bytes: pool.taken.load(Ordering::Acquire),
+        waiting_bytes: pool.waiting.load(Ordering::Acquire),
+    }
+}
+
+/// A block of at least `bytes` (more than 0) at a multiple of `align` (a power of two). Asks the reclaimer when the driver
+/// has none left; waits on the host for pending work only where `may_wait`.
+pub fn allocate(device: i32, bytes: u64, align: u64, may_wait: bool) -> Result<Block> {
+    let slack = if align > GRANULE { align - GRANULE } else { 0 };
+    let rounded = bytes.checked_add(slack + GRANULE - 1).map(|sum| sum & !(GRANULE - 1));
+    let Some(taken) = rounded else {
+        fail!(Status::Overflow, "an allocation of {bytes} bytes aligned to {align} overflows 64 bits");
+    };
+    let backend = backend::current()?;
+    let mut result = backend.memory_allocate(device, taken);
+    if is_out_of_memory(&result) && collect(device) > 0 {
+        result = backend.memory_allocate(device, taken);
+    }
+    for how in [Reclaim::Completed, Reclaim::Waiting] {
+        if !is_out_of_memory(&result) || (how == Reclaim::Waiting && !may_wait) {
+            break;
+        }
+        let reclaimed = RECLAIMER.get().map_or(0, |reclaim| reclaim(device, taken, how));
+        let collected = match how {
+            Reclaim::Completed => collect(device),
+            Reclaim::Waiting => collect_waiting(device, Deadline::NEVER)?,
+        };
+        if reclaimed + collected > 0 {
+            result = backend.memory_allocate(device, taken);
+        }
+    }
+    let base = result?;
+    pool(device).taken.fetch_add(taken, Ordering::AcqRel);
+    let pointer = base.next_multiple_of(align.max(1));
+    Ok(Block { device, pointer, base, taken })
+}
+
+fn is_out_of_memory(result: &Result<u64>) -> bool {
+    matches!(result, Err(Error { status: Status::OutOfMemory, .. }))
+}
+
+/// Gives a block back once all of its accesses are done: now, or when a later call sees that they are.
+pub fn release(block: Block, accesses: Accesses) {
+    if accesses.poll() {
+        free(block);
+        return;
+    }
+    let pool = pool(block.device);
+    pool.waiting.fetch_add(block.taken, Ordering::AcqRel);
+    pool.deferred.lock().push_back((block, accesses));
+}
+
+fn free(block: Block) {
+    let pool = pool(block.device);
+    let given = backend::current().and_then(|b| b.memory_free(block.device, block.base, block.taken));
+    match given {
+        Ok(()) => {
+            pool.taken.fetch_sub(block.taken, Ordering::AcqRel);
+        }
+        // The bytes stay in the account: they were not given back.
+        Err(error) => crate::observe::log::write(crate::observe::log::Level::Error, error),
+    }
+}
+
+/// Keeps host memory until the copies that read it are done.
+pub fn keep_staging(device: i32, buffer: Box<[u64]>, accesses: Accesses) {
+    pool(device).staging.lock().push((buffer, accesses));
+}
+
+/// Gives back the deferred blocks that are done by now; returns their bytes.
+pub fn collect(device: i32) -> u64 {
+    let pool = pool(device);
+    pool.staging.lock().retain(|(_, accesses)| !accesses.poll());
+    if pool.waiting.load(Ordering::Acquire) == 0 {
+        return 0;
+    }
+    let mut done = Vec::new();
+    {
+        let mut deferred = pool.deferred.lock();
+        let mut kept = VecDeque::with_capacity(deferred.len());
+        for (block, accesses) in deferred.drain(..) {
+            if accesses.poll() {
+                done.push(block);
+            } else {
+                kept.push_back((block, accesses));
+            }
+        }
+        *deferred = kept;
+    }
+    finish(pool, done)
+}
+
+/// Like `collect`, after waiting for each block's work; stops at the deadline.
+pub fn collect_waiting(device: i32, deadline: Deadline) -> Result<u64> {
+    let pool = pool(device);
+    let mut bytes = 0;
+    loop {
+        let Some((block, accesses)) = pool.deferred.lock().pop_front() else {
+            return Ok(bytes);
+        };
+        match accesses.wait(deadline) {
+            Ok(true) => bytes += finish(pool, vec![block]),
+            other => {
+                pool.deferred.lock().push_front((block, accesses));
+                return other.map(|_| bytes);
+            }
+        }
+    }
+}
+
+fn finish(pool: &Pool, done: Vec<Block>) -> u64 {
+    let mut bytes = 0;
+    for block in done {
+        bytes += block.taken;
+        pool.waiting.fetch_sub(block.taken, Ordering::AcqRel);
+        free(block);
+    }
+    bytes
+}

@@ -1,0 +1,223 @@
+//! Handles: 24 bits of slot, 4 of kind, 36 of generation. A value is looked up and never dereferenced.
+//!
+//! Objects are never freed, so a look-up may always read one; the count of references says whether it is alive, and its
+//! word whether it still is the one that the handle means.
+
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::object::{Object, ObjectRef};
+use crate::error::{Error, Result, Status};
+use crate::fail;
+
+/// What crosses the C ABI in place of a pointer.
+pub type Handle = u64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ObjectKind {
+    Cache = 1,
+    Tensor = 2,
+    Image = 3,
+    ImageBatch = 4,
+    TensorBatch = 5,
+}
+
+impl ObjectKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            ObjectKind::Cache => "cache",
+            ObjectKind::Tensor => "tensor",
+            ObjectKind::Image => "image",
+            ObjectKind::ImageBatch => "image batch",
+            ObjectKind::TensorBatch => "tensor batch",
+        }
+    }
+
+    fn from_bits(bits: u64) -> Option<ObjectKind> {
+        match bits {
+            1 => Some(ObjectKind::Cache),
+            2 => Some(ObjectKind::Tensor),
+            3 => Some(ObjectKind::Image),
+            4 => Some(ObjectKind::ImageBatch),
+            5 => Some(ObjectKind::TensorBatch),
+            _ => None,
+        }
+    }
+}
+
+const SLOT_BITS: u32 = 24;
+const KIND_SHIFT: u32 = 24;
+const GENERATION_SHIFT: u32 = 28;
+pub const LAST_GENERATION: u64 = (1 << 36) - 1;
+const USERS_MASK: u64 = (1 << 24) - 1;
+
+const CHUNK: usize = 4096;
+type Chunk = [AtomicPtr<Object>; CHUNK];
+static CHUNKS: [AtomicPtr<Chunk>; (1 << SLOT_BITS) / CHUNK] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; (1 << SLOT_BITS) / CHUNK];
+static SLOTS: Mutex<u32> = Mutex::new(0);
+
+/// An object's side of its handle: generation and kind as in the handle, and how many references its users have.
+pub struct Word(AtomicU64);
+
+impl Word {
+    /// The first generation is 1, so that no handle is null.
+    pub fn new() -> Word {
+        Word(AtomicU64::new(1 << GENERATION_SHIFT))
+    }
+
+    /// One user reference, as `kind`. The caller owns the object alone.
+    pub fn open(&self, kind: ObjectKind, slot: u32) -> Handle {
+        let generation = self.0.load(Ordering::Relaxed) >> GENERATION_SHIFT;
+        let named = (generation << GENERATION_SHIFT) | ((kind as u64) << KIND_SHIFT);
+        self.0.store(named | 1, Ordering::Release);
+        named | u64::from(slot)
+    }
+
+    /// Adds a user reference to an object that is alive: a first one again where its users had let go.
+    pub fn reopen(&self, slot: u32) -> (Handle, bool) {
+        let mut word = self.0.load(Ordering::Acquire);
+        loop {
+            match self.0.compare_exchange_weak(word, word + 1, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return ((word & !USERS_MASK) | u64::from(slot), word & USERS_MASK == 0),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    pub fn is_worn_out(&self) -> bool {
+        self.0.load(Ordering::Relaxed) >> GENERATION_SHIFT == LAST_GENERATION
+    }
+
+    fn matches(&self, handle: Handle) -> bool {
+        let word = self.0.load(Ordering::Acquire);
+        (word ^ handle) >> KIND_SHIFT == 0 && word & USERS_MASK != 0
+    }
+
+    /// Changes the user count of the object that `handle` means; the new count, or `None` for a stale handle. When the
+    /// count reaches zero the handle is stale from that moment on.
+    fn change(&self, handle: Handle, up: bool) -> Result<Option<u64>> {
+        let mut word = self.0.load(Ordering::Acquire);
+        loop {
+            let users = word & USERS_MASK;
+            if (word ^ handle) >> KIND_SHIFT != 0 || users == 0 {
+                return Ok(None);
+            }
+            if up && users == USERS_MASK {
+                fail!(Status::CapacityExceeded, "handle {handle:#x} has {users} references, the most there can be");
+            }
+            let next = match (up, users) {
+                (true, _) => word + 1,
+                (false, 1) => (word - 1) + (1 << GENERATION_SHIFT),
+                (false, _) => word - 1,
+            };
+            match self.0.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Ok(Some(if up { users + 1 } else { users - 1 })),
+                Err(now) => word = now,
+            }
+        }
+    }
+}
+
+/// A slot for a new object that is never freed.
+pub fn new_slot(object: *mut Object, set_slot: impl FnOnce(u32)) {
+    let mut next = SLOTS.lock();
+    let slot = *next;
+    assert!(slot < 1 << SLOT_BITS, "all {slot} object slots are in use");
+    let place = &CHUNKS[slot as usize / CHUNK];
+    if place.load(Ordering::Relaxed).is_null() {
+        let chunk: Box<Chunk> = Box::new([const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNK]);
+        place.store(Box::leak(chunk), Ordering::Release);
+    }
+    set_slot(slot);
+    // SAFETY: the chunk was stored above or before and is never freed.
+    unsafe { (&(*place.load(Ordering::Relaxed)))[slot as usize % CHUNK].store(object, Ordering::Release) };
+    *next = slot + 1;
+}
+
+#[inline]
+fn find(handle: Handle) -> Option<&'static Object> {
+    let slot = (handle & USERS_MASK) as usize;
+    let chunk = CHUNKS[slot / CHUNK].load(Ordering::Acquire);
+    if chunk.is_null() {
+        return None;
+    }
+    // SAFETY: chunks and objects are never freed.
+    unsafe { (&*chunk)[slot % CHUNK].load(Ordering::Acquire).as_ref() }
+}
+
+#[cold]
+fn refuse(handle: Handle, kind: ObjectKind, argument: &str) -> Error {
+    let expected = kind.name();
+    if handle == 0 {
+        return Error::new(Status::InvalidHandle, format!("{argument} is null, expected a {expected} handle"));
+    }
+    let of = ObjectKind::from_bits((handle >> KIND_SHIFT) & 0xf);
+    let object = find(handle);
+    match (object, of) {
+        (Some(object), Some(of)) if of != kind && object.word.matches(handle) => Error::new(
+            Status::WrongKind,
+            format!("{argument} is {handle:#x}, the handle of a {}, expected one of a {expected}", of.name()),
+        ),
+        (Some(object), Some(_)) if object.had(handle >> GENERATION_SHIFT) => Error::new(
+            Status::StaleHandle,
+            format!("{argument} is {handle:#x}, which was released, expected a live {expected} handle"),
+        ),
+        _ => Error::new(
+            Status::InvalidHandle,
+            format!("{argument} is {handle:#x}, which never was a handle, expected a {expected} handle"),
+        ),
+    }
+}
+
+impl Word {
+    /// Whether the object has had this generation.
+    pub fn had(&self, generation: u64) -> bool {
+        generation >= 1 && generation <= self.0.load(Ordering::Acquire) >> GENERATION_SHIFT
+    }
+}
+
+/// A reference to the live object that `handle` means.
+#[inline]
+pub fn acquire(handle: Handle, kind: ObjectKind, argument: &str) -> Result<ObjectRef> {
+    if (handle >> KIND_SHIFT) & 0xf == kind as u64 {
+        if let Some(reference) = find(handle).and_then(ObjectRef::try_new) {
+            if reference.word.matches(handle) {
+                return Ok(reference);
+            }
+        }
+    }
+    Err(refuse(handle, kind, argument))
+}
+
+/// Adds a user reference.
+pub fn retain(handle: Handle, kind: ObjectKind, argument: &str) -> Result<()> {
+    if (handle >> KIND_SHIFT) & 0xf == kind as u64 {
+        if let Some(object) = find(handle) {
+            if object.word.change(handle, true)?.is_some() {
+                return Ok(());
+            }
+        }
+    }
+    Err(refuse(handle, kind, argument))
+}
+
+/// Drops a user reference; with the last one the handle is stale at once, and the object goes when nothing inside the
+/// library holds it any more.
+#[inline]
+pub fn release(handle: Handle, kind: ObjectKind, argument: &str) -> Result<()> {
+    if (handle >> KIND_SHIFT) & 0xf == kind as u64 {
+        if let Some(object) = find(handle) {
+            if let Some(users) = object.word.change(handle, false)? {
+                if users == 0 {
+                    // SAFETY: all users together hold one reference, which this call gives up.
+                    unsafe { object.unref() };
+                }
+                return Ok(());
+            }
+        }
+    }
+    Err(refuse(handle, kind, argument))
+}

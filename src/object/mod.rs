@@ -1,0 +1,31 @@
+//! Tensors, images and batches: descriptors, strides, views and reference counts, over the cache's entries.
+
+mod access;
+mod batch;
+mod dtype;
+mod format;
+mod handle;
+mod image;
+mod image_desc;
+mod layout;
+mod object;
+mod reshape;
+mod tensor;
+mod tensor_desc;
+
+pub use access::{begin_access, end_access, last_stream, submit, synchronize};
+pub use batch::{
+    image_batch_create, image_batch_upload, tensor_batch_create, tensor_batch_set, tensor_batch_upload, ImageBatchInfo,
+    TensorBatchInfo, IMAGE_RECORD_BYTES, TENSOR_RECORD_BYTES,
+};
+pub use dtype::{Dtype, Kind as DtypeKind};
+pub use format::{Format, FormatInfo, PlaneInfo, MAX_PLANES};
+pub use handle::{acquire, release, retain, Handle, ObjectKind};
+pub use image::{image_create, image_wrap, ImageRequest};
+pub use image_desc::{ForeignPlane, ImageDesc, PlaneDesc};
+pub use layout::Layout;
+pub use object::{install_hooks, Body, Object, ObjectRef};
+pub use tensor::{
+    tensor_create, tensor_from_image, tensor_from_plane, tensor_reshape, tensor_wrap, ForeignMemory, TensorRequest,
+};
+pub use tensor_desc::{TensorDesc, MAX_RANK};

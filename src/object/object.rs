@@ -1,0 +1,303 @@
+//! What stands behind a handle: an entry of the cache, a count of references, and what the object is at present.
+
+use std::cell::UnsafeCell;
+use std::collections::VecDeque;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::batch::{ImageBatchBody, TensorBatchBody};
+use super::handle::{self, Handle, ObjectKind, Word};
+use super::image_desc::ImageDesc;
+use super::tensor_desc::TensorDesc;
+use crate::cache::{self, Cache, Entry, Hooks};
+
+/// What an object is. Written only while one caller owns the object alone; read-only while it is alive.
+pub enum Body {
+    Empty,
+    Tensor { desc: TensorDesc, data: u64 },
+    Image { desc: ImageDesc, data: u64 },
+    ImageBatch(ImageBatchBody),
+    TensorBatch(TensorBatchBody),
+}
+
+/// `entry` comes first, so that the cache's pointers to entries are pointers to objects.
+#[repr(C)]
+pub struct Object {
+    pub entry: Entry,
+    pub(super) word: Word,
+    /// References: one for all users together, one for each holder inside the library.
+    references: AtomicU64,
+    slot: u32,
+    id: AtomicU64,
+    cache: UnsafeCell<Option<&'static Cache>>,
+    /// The object that owns the memory of this view.
+    parent: UnsafeCell<Option<ObjectRef>>,
+    body: UnsafeCell<Body>,
+    /// Held while work on the object is queued: shared by readers, alone by a writer.
+    pub submission: RwLock<()>,
+}
+
+// SAFETY: `cache`, `parent` and `body` change only while one caller owns the object alone (its references are 0 or just
+// became 1 unseen by others); the entry's own fields follow the rules of the cache.
+unsafe impl Sync for Object {}
+// SAFETY: as above.
+unsafe impl Send for Object {}
+
+/// Spare objects, the longest unused first.
+struct Spares(VecDeque<NonNull<Object>>);
+// SAFETY: a spare object belongs to this list alone.
+unsafe impl Send for Spares {}
+
+static SPARES: Mutex<Spares> = Mutex::new(Spares(VecDeque::new()));
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+/// Tells the cache how objects are made. To be called before the first cache is.
+pub fn install_hooks() {
+    cache::set_hooks(Hooks { take, give });
+}
+
+fn take() -> *mut Entry {
+    let spare = SPARES.lock().0.pop_front();
+    let object = match spare {
+        Some(object) => object.as_ptr(),
+        None => {
+            let object = Box::into_raw(Box::new(Object {
+                entry: Entry::new(),
+                word: Word::new(),
+                references: AtomicU64::new(0),
+                slot: 0,
+                id: AtomicU64::new(0),
+                cache: UnsafeCell::new(None),
+                parent: UnsafeCell::new(None),
+                body: UnsafeCell::new(Body::Empty),
+                submission: RwLock::new(()),
+            }));
+            // SAFETY: the object is nobody else's until its slot holds it.
+            handle::new_slot(object, |slot| unsafe { (*object).slot = slot });
+            object
+        }
+    };
+    // SAFETY: as above, or a spare's.
+    unsafe { (*object).id.store(NEXT_ID.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed) };
+    object.cast()
+}
+
+fn give(entry: *mut Entry) {
+    let object: *mut Object = entry.cast();
+    // SAFETY: the cache gives entries that nobody else has; each is the head of an object.
+    unsafe {
+        *(*object).body.get() = Body::Empty;
+        if (*object).word.is_worn_out() {
+            // Its next handle would repeat an old one: the slot stays closed.
+            return;
+        }
+        SPARES.lock().0.push_back(NonNull::new_unchecked(object));
+    }
+}
+
+impl Object {
+    pub fn id(&self) -> u64 {
+        self.id.load(Ordering::Relaxed)
+    }
+
+    pub fn device(&self) -> i32 {
+        match self.body() {
+            Body::Tensor { desc, .. } => desc.device,
+            Body::Image { desc, .. } => desc.device,
+            Body::ImageBatch(_) | Body::TensorBatch(_) | Body::Empty => self.entry.device(),
+        }
+    }
+
+    pub fn cache(&self) -> &'static Cache {
+        // SAFETY: set before the object was opened.
+        match unsafe { *self.cache.get() } {
+            Some(cache) => cache,
+            None => unreachable!("a live object has a cache"),
+        }
+    }
+
+    pub fn body(&self) -> &Body {
+        // SAFETY: read-only while the object is alive.
+        unsafe { &*self.body.get() }
+    }
+
+    /// The object whose memory and accesses this one shares: itself, unless it is a view.
+    pub fn root(&self) -> &Object {
+        // SAFETY: set before the object was opened.
+        match unsafe { &*self.parent.get() } {
+            Some(parent) => parent,
+            None => self,
+        }
+    }
+
+    pub fn is_view(&self) -> bool {
+        !std::ptr::eq(self.root(), self)
+    }
+
+    pub(super) fn had(&self, generation: u64) -> bool {
+        self.word.had(generation)
+    }
+
+    /// A handle for one more user reference.
+    pub fn share(&self) -> Handle {
+        let (handle, first) = self.word.reopen(self.slot);
+        if first {
+            // All users together hold one reference.
+            self.references.fetch_add(1, Ordering::Relaxed);
+        }
+        handle
+    }
+
+    /// Gives up one reference; the last one ends the object.
+    ///
+    /// # Safety
+    /// The caller has that reference.
+    #[inline]
+    pub(super) unsafe fn unref(&self) {
+        if self.references.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // SAFETY: the last reference is gone: the object is this caller's alone.
+            unsafe { end(std::ptr::from_ref(self).cast_mut()) };
+        }
+    }
+}
+
+/// Makes an object that the caller owns alone a live one with one user reference.
+///
+/// # Safety
+/// `entry` came from the cache as the caller's alone.
+#[inline]
+pub unsafe fn open(entry: *mut Entry, cache: &'static Cache, kind: ObjectKind) -> Handle {
+    let object: *mut Object = entry.cast();
+    // SAFETY: the caller's promise.
+    unsafe {
+        *(*object).cache.get() = Some(cache);
+        let handle = (*object).word.open(kind, (*object).slot);
+        (*object).references.store(1, Ordering::Release);
+        handle
+    }
+}
+
+/// Writes what an object is.
+///
+/// # Safety
+/// As `open`, and before it.
+pub unsafe fn set_body(entry: *mut Entry, body: Body, parent: Option<ObjectRef>) {
+    let object: *mut Object = entry.cast();
+    // SAFETY: the caller's promise.
+    unsafe {
+        *(*object).body.get() = body;
+        *(*object).parent.get() = parent;
+    }
+}
+
+/// A view of `parent`'s root: a live object that owns no memory and keeps the root.
+pub fn open_view(parent: &ObjectRef, body: Body, kind: ObjectKind) -> crate::error::Result<Handle> {
+    let root = match ObjectRef::try_new(parent.root()) {
+        Some(root) => root,
+        None => unreachable!("a live view keeps its root alive"),
+    };
+    let cache = root.cache();
+    cache.device(root.device())?.views.fetch_add(1, Ordering::Relaxed);
+    let entry = take();
+    // SAFETY: a new object is this caller's alone.
+    unsafe {
+        set_body(entry, body, Some(root));
+        Ok(open(entry, cache, kind))
+    }
+}
+
+/// # Safety
+/// `object` is the caller's alone.
+#[inline]
+unsafe fn end(object: *mut Object) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let cache = (*object).cache();
+        if (*(*object).parent.get()).is_some() {
+            end_view(object, cache);
+            return;
+        }
+        match &*(*object).body.get() {
+            Body::ImageBatch(batch) => batch.drop_items(),
+            Body::TensorBatch(batch) => batch.drop_items(),
+            _ => {}
+        }
+        let entry: *mut Entry = object.cast();
+        if (*entry).is_wrap() {
+            cache::release_wrap(cache, entry);
+        } else if (*object).word.is_worn_out() {
+            cache::discard(cache, entry);
+        } else {
+            cache::release(cache, entry);
+        }
+    }
+}
+
+#[cold]
+unsafe fn end_view(object: *mut Object, cache: &'static Cache) {
+    // SAFETY: as in `end`.
+    unsafe {
+        let parent = (*(*object).parent.get()).take();
+        if let Some(Ok(device)) = parent.as_ref().map(|root| cache.device(root.device())) {
+            device.views.fetch_sub(1, Ordering::Relaxed);
+        }
+        give(object.cast());
+        drop(parent);
+    }
+}
+
+/// A reference to a live object, held inside the library.
+pub struct ObjectRef(NonNull<Object>);
+
+// SAFETY: objects are Sync, and the count is atomic.
+unsafe impl Send for ObjectRef {}
+// SAFETY: as above.
+unsafe impl Sync for ObjectRef {}
+
+impl ObjectRef {
+    /// `None` where the object's last reference is gone.
+    #[inline]
+    pub(super) fn try_new(object: &Object) -> Option<ObjectRef> {
+        let mut references = object.references.load(Ordering::Acquire);
+        loop {
+            if references == 0 {
+                return None;
+            }
+            match object.references.compare_exchange_weak(
+                references,
+                references + 1,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return Some(ObjectRef(NonNull::from(object))),
+                Err(now) => references = now,
+            }
+        }
+    }
+}
+
+impl Deref for ObjectRef {
+    type Target = Object;
+
+    fn deref(&self) -> &Object {
+        // SAFETY: objects are never freed, and this one is alive while the reference is.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Clone for ObjectRef {
+    fn clone(&self) -> ObjectRef {
+        self.references.fetch_add(1, Ordering::Relaxed);
+        ObjectRef(self.0)
+    }
+}
+
+impl Drop for ObjectRef {
+    fn drop(&mut self) {
+        // SAFETY: this reference is given up here and nowhere else.
+        unsafe { self.unref() };
+    }
+}

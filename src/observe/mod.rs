@@ -1,0 +1,3 @@
+//! What every layer may write: the log now, counters and rings later.
+
+pub mod log;

@@ -1,0 +1,1 @@
+//! Operators: check, order, launch. The kernels are in `cuda/`, compiled for the GPU and for the host.

@@ -1,0 +1,141 @@
+//! What has been done to one piece of memory and is not yet known to be over.
+
+use smallvec::SmallVec;
+
+use super::stream::{Deadline, Stream};
+use crate::error::Result;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessKind {
+    Read,
+    Write,
+}
+
+/// One access: everything that the stream had queued when its counter reached `sequence`.
+#[derive(Clone, Copy)]
+pub struct Access {
+    pub stream: &'static Stream,
+    pub sequence: u64,
+    pub kind: AccessKind,
+}
+
+impl Access {
+    /// Known to be complete, by what has been seen so far; asks no driver.
+    pub fn is_done(&self) -> bool {
+        self.sequence <= self.stream.completed()
+    }
+
+    /// Work queued on `stream` from now on comes after this access, without any further wait.
+    pub fn is_ordered_on(&self, stream: &'static Stream) -> bool {
+        std::ptr::eq(self.stream, stream)
+            || self.is_done()
+            || stream.has_waited_for(self.stream, self.sequence)
+    }
+}
+
+/// Where the open accesses of a piece of memory lie: on no stream, on one, or on several.
+#[derive(Clone, Copy)]
+pub enum Home {
+    None,
+    One(&'static Stream),
+    Several,
+}
+
+/// The accesses that a later one may have to wait for. Reads gather beside each other; a write replaces what it was
+/// ordered after. An access is dropped only when it is done or ordered before one that stays (law 4).
+#[derive(Default)]
+pub struct Accesses {
+    list: SmallVec<[Access; 2]>,
+}
+
+impl Accesses {
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub fn clear(&mut self) {
+        self.list.clear();
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Access> {
+        self.list.iter()
+    }
+
+    pub fn last_stream(&self) -> Option<&'static Stream> {
+        self.list.last().map(|access| access.stream)
+    }
+
+    /// Every access is known to be complete; asks no driver.
+    pub fn is_done(&self) -> bool {
+        self.list.iter().all(Access::is_done)
+    }
+
+    /// Like `is_done`, after asking the driver about each stream that is not known to be through.
+    pub fn poll(&self) -> bool {
+        self.list.iter().all(|access| access.is_done() || (access.stream.poll() && access.is_done()))
+    }
+
+    pub fn is_ordered_on(&self, stream: &'static Stream) -> bool {
+        self.list.iter().all(|access| access.is_ordered_on(stream))
+    }
+
+    pub fn home(&self) -> Home {
+        match self.list.first() {
+            None => Home::None,
+            Some(first) => {
+                if self.list.iter().all(|access| std::ptr::eq(access.stream, first.stream)) {
+                    Home::One(first.stream)
+                } else {
+                    Home::Several
+                }
+            }
+        }
+    }
+
+    /// Makes work queued on `stream` from now on come after all that an access of `kind` must come after. GPU-side waits
+    /// only.
+    pub fn order(&self, kind: AccessKind, stream: &'static Stream) -> Result<()> {
+        for access in &self.list {
+            if kind == AccessKind::Write || access.kind == AccessKind::Write {
+                stream.wait_for(access)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes an access that has been queued.
+    pub fn record(&mut self, kind: AccessKind, stream: &'static Stream, sequence: u64) {
+        let new = Access { stream, sequence, kind };
+        if kind == AccessKind::Write {
+            // Another thread may have slipped an access in that this write was not ordered after: that one stays.
+            self.list.retain(|access| !access.is_ordered_on(stream));
+            self.list.push(new);
+            return;
+        }
+        for access in &mut self.list {
+            if access.kind == AccessKind::Read && std::ptr::eq(access.stream, stream) {
+                access.sequence = access.sequence.max(sequence);
+                return;
+            }
+        }
+        if self.list.len() >= 8 {
+            self.list.retain(|access| !access.is_done());
+        }
+        self.list.push(new);
+    }
+
+    /// Adds what another piece of memory's accesses say, for memory that both share.
+    pub fn merge(&mut self, other: &Accesses) {
+        self.list.extend(other.list.iter().copied());
+    }
+
+    /// Waits on the host until every access is done; `false` when the deadline passed first.
+    pub fn wait(&self, deadline: Deadline) -> Result<bool> {
+        for access in &self.list {
+            if !access.is_done() && !access.stream.wait_on_host(access.sequence, deadline)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,17 @@
+//! Streams, accesses, happens-before and events: who must wait for whom, and who is already done.
+//!
+//! An access is a pair (stream, sequence number), read or write. Recording one is a store; an event is recorded on a
+//! stream only when somebody else needs to know, and only while the stream is known to live (law 1). What a stream has
+//! waited for is remembered, so that a second wait is free and "already ordered" is a comparison.
+
+mod access;
+mod events;
+mod registry;
+mod stream;
+
+pub use access::{Access, AccessKind, Accesses, Home};
+pub use registry::{
+    create, destroy, event_create, event_destroy, event_query, event_record, event_synchronize,
+    device_synchronize, event_elapsed_ms, register, resolve, stream_wait_event, unregister,
+};
+pub use stream::{Deadline, Stream, StreamKind};

@@ -1,0 +1,435 @@
+//! From native handles to streams and events: which handle names whom, on which thread.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::LazyLock;
+
+use parking_lot::Mutex;
+
+use super::events::Record;
+use super::stream::{Deadline, Identity, Stream, StreamKind};
+use crate::backend::{self, EventHandle, StreamHandle, STREAM_LEGACY, STREAM_PER_THREAD};
+use crate::error::{Result, Status};
+use crate::fail;
+
+const MAX_DEVICES: usize = 64;
+/// So many foreign streams are kept before those that are through are forgotten.
+const FOREIGN_BEFORE_SWEEP: usize = 256;
+
+struct Entry {
+    stream: &'static Stream,
+    device: i32,
+}
+
+#[derive(Default)]
+struct Registry {
+    /// Created and registered streams.
+    known: HashMap<StreamHandle, Entry>,
+    /// Foreign streams by id, since their handles may be recycled by their owner.
+    foreign: HashMap<u64, &'static Stream>,
+    /// Slots whose stream is gone.
+    retired: Vec<&'static Stream>,
+    events: HashMap<EventHandle, EventState>,
+}
+
+struct EventState {
+    device: i32,
+    /// Counts records: a look at the event is believed only if none began meanwhile.
+    version: u64,
+    recorded: Option<Recorded>,
+}
+
+#[derive(Clone)]
+struct Recorded {
+    version: u64,
+    stream: &'static Stream,
+    covers: u64,
+    waits: Box<[(&'static Stream, u64)]>,
+}
+
+static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
+static LEGACY: [AtomicPtr<Stream>; MAX_DEVICES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_DEVICES];
+/// Counts the handles that stopped naming what they named; a thread's remembered look-ups are valid for one value.
+static EPOCH: AtomicU64 = AtomicU64::new(1);
+
+#[derive(Clone, Copy)]
+struct Remembered {
+    handle: StreamHandle,
+    epoch: u64,
+    device: i32,
+    stream: Option<&'static Stream>,
+}
+
+const REMEMBERED: usize = 4;
+
+/// This thread's own default streams; its end marks them so.
+#[derive(Default)]
+struct PerThread {
+    streams: Vec<Option<&'static Stream>>,
+}
+
+impl Drop for PerThread {
+    fn drop(&mut self) {
+        for stream in self.streams.drain(..).flatten() {
+            // A per-thread stream is never touched here: this only marks it.
+            let _ = stream.retire();
+            REGISTRY.lock().retired.push(stream);
+        }
+    }
+}
+
+thread_local! {
+    static RECENT: [Cell<Remembered>; REMEMBERED] = const {
+        [const { Cell::new(Remembered { handle: 0, epoch: 0, device: 0, stream: None }) }; REMEMBERED]
+    };
+    static PER_THREAD: RefCell<PerThread> = const { RefCell::new(PerThread { streams: Vec::new() }) };
+}
+
+impl Registry {
+    /// A slot for a stream, an old one where nothing of its last stream is open.
+    fn slot(&mut self, identity: Identity) -> &'static Stream {
+        for index in 0..self.retired.len().min(4) {
+            let stream = self.retired[index];
+            stream.poll();
+            if stream.reuse(identity) {
+                self.retired.swap_remove(index);
+                return stream;
+            }
+        }
+        // Those at the front are busy: look at others next time.
+        let turn = self.retired.len().min(4);
+        self.retired.rotate_left(turn);
+        Box::leak(Box::new(Stream::new(identity)))
+    }
+
+    fn forget_idle_foreign(&mut self) {
+        if self.foreign.len() < FOREIGN_BEFORE_SWEEP {
+            return;
+        }
+        let retired = &mut self.retired;
+        self.foreign.retain(|_, stream| {
+            stream.poll();
+            if stream.completed() != stream.last_submitted() || stream.retire().is_err() {
+                return true;
+            }
+            retired.push(stream);
+            false
+        });
+    }
+}
+
+/// The stream that `handle` names in a call for `device`: 0 and 1 are that device's legacy default stream, 2 the calling
+/// thread's own. On a created or registered stream this makes no driver call.
+pub fn resolve(handle: StreamHandle, device: i32) -> Result<&'static Stream> {
+    if handle <= STREAM_LEGACY {
+        return legacy(device);
+    }
+    if handle == STREAM_PER_THREAD {
+        return per_thread(device);
+    }
+    let epoch = EPOCH.load(Ordering::Acquire);
+    let place = (handle >> 4) % REMEMBERED;
+    let recent = RECENT.with(|recent| recent[place].get());
+    if recent.handle == handle && recent.epoch == epoch && recent.device == device {
+        if let Some(stream) = recent.stream {
+            return Ok(stream);
+        }
+    }
+    resolve_slow(handle, device, epoch, place)
+}
+
+#[cold]
+fn resolve_slow(handle: StreamHandle, device: i32, epoch: u64, place: usize) -> Result<&'static Stream> {
+    let mut registry = REGISTRY.lock();
+    if let Some(entry) = registry.known.get(&handle) {
+        check_device(handle, entry.device, device)?;
+        let stream = entry.stream;
+        RECENT.with(|recent| {
+            recent[place].set(Remembered { handle, epoch, device, stream: Some(stream) });
+        });
+        return Ok(stream);
+    }
+    drop(registry);
+    let identity = backend::current()?.stream_identify(handle)?;
+    check_device(handle, identity.device, device)?;
+    registry = REGISTRY.lock();
+    if let Some(stream) = registry.foreign.get(&identity.id) {
+        return Ok(stream);
+    }
+    registry.forget_idle_foreign();
+    let stream = registry.slot(Identity {
+        handle,
+        device,
+        id: identity.id,
+        kind: StreamKind::Foreign,
+        announces_captures: false,
+    });
+    registry.foreign.insert(identity.id, stream);
+    Ok(stream)
+}
+
+fn check_device(handle: StreamHandle, of_stream: i32, expected: i32) -> Result<()> {
+    if of_stream != expected {
+        fail!(
+            Status::DeviceMismatch,
+            "stream is {handle:#x} of device {of_stream}, expected a stream of device {expected}"
+        );
+    }
+    Ok(())
+}
+
+fn legacy(device: i32) -> Result<&'static Stream> {
+    let place = &LEGACY[device as usize % MAX_DEVICES];
+    let known = place.load(Ordering::Acquire);
+    if !known.is_null() {
+        // SAFETY: only leaked streams are stored there.
+        return Ok(unsafe { &*known });
+    }
+    let mut registry = REGISTRY.lock();
+    let known = place.load(Ordering::Acquire);
+    if !known.is_null() {
+        // SAFETY: as above.
+        return Ok(unsafe { &*known });
+    }
+    let stream = registry.slot(Identity {
+        handle: STREAM_LEGACY,
+        device,
+        id: 1,
+        kind: StreamKind::Legacy,
+        announces_captures: true,
+    });
+    place.store(std::ptr::from_ref(stream).cast_mut(), Ordering::Release);
+    Ok(stream)
+}
+
+fn per_thread(device: i32) -> Result<&'static Stream> {
+    let create = || {
+        REGISTRY.lock().slot(Identity {
+            handle: STREAM_PER_THREAD,
+            device,
+            id: 2,
+            kind: StreamKind::PerThread,
+            announces_captures: false,
+        })
+    };
+    let found = PER_THREAD.try_with(|own| {
+        let mut own = own.borrow_mut();
+        let index = device as usize;
+        if own.streams.len() <= index {
+            own.streams.resize(index + 1, None);
+        }
+        *own.streams[index].get_or_insert_with(create)
+    });
+    match found {
+        Ok(stream) => Ok(stream),
+        Err(_) => fail!(Status::InvalidStream, "stream is 2, the own stream of a thread that is ending"),
+    }
+}
+
+/// A new stream of `device`, known to the library until `destroy`.
+pub fn create(device: i32, blocking: bool) -> Result<StreamHandle> {
+    let backend = backend::current()?;
+    let handle = backend.stream_create(device, blocking)?;
+    let id = backend.stream_identify(handle)?.id;
+    let mut registry = REGISTRY.lock();
+    let stream = registry.slot(Identity {
+        handle,
+        device,
+        id,
+        kind: StreamKind::Created,
+        announces_captures: false,
+    });
+    registry.known.insert(handle, Entry { stream, device });
+    Ok(handle)
+}
+
+/// Destroys a created stream; returns at once, queued work still runs.
+pub fn destroy(handle: StreamHandle) -> Result<()> {
+    let (stream, device) = take_known(handle, StreamKind::Created, "cvc_stream_create")?;
+    backend::current()?.stream_destroy(device, handle)?;
+    REGISTRY.lock().retired.push(stream);
+    Ok(())
+}
+
+/// Makes a foreign stream one that the library may touch at any time until `unregister`; its owner keeps it alive.
+pub fn register(device: i32, handle: StreamHandle, announces_captures: bool) -> Result<()> {
+    if handle <= STREAM_PER_THREAD || handle == StreamHandle::MAX {
+        fail!(Status::InvalidStream, "stream is {handle:#x}, expected a stream that is not a default stream");
+    }
+    let identity = backend::current()?.stream_identify(handle)?;
+    check_device(handle, identity.device, device)?;
+    let mut registry = REGISTRY.lock();
+    if registry.known.contains_key(&handle) {
+        fail!(Status::InvalidStream, "stream {handle:#x} is created by the library or registered already");
+    }
+    if let Some(foreign) = registry.foreign.remove(&identity.id) {
+        // Its accesses go on under the old slot, where each has its event.
+        foreign.retire()?;
+        registry.retired.push(foreign);
+    }
+    let stream = registry.slot(Identity {
+        handle,
+        device,
+        id: identity.id,
+        kind: StreamKind::Registered,
+        announces_captures,
+    });
+    registry.known.insert(handle, Entry { stream, device });
+    EPOCH.fetch_add(1, Ordering::AcqRel);
+    Ok(())
+}
+
+pub fn unregister(handle: StreamHandle) -> Result<()> {
+    let (stream, _) = take_known(handle, StreamKind::Registered, "cvc_stream_register")?;
+    REGISTRY.lock().retired.push(stream);
+    Ok(())
+}
+
+fn take_known(handle: StreamHandle, kind: StreamKind, origin: &str) -> Result<(&'static Stream, i32)> {
+    let mut registry = REGISTRY.lock();
+    let found = registry.known.get(&handle).filter(|entry| entry.stream.kind() == kind);
+    let Some(entry) = found else {
+        fail!(Status::InvalidStream, "stream is {handle:#x}, expected one from {origin} that still lives");
+    };
+    let (stream, device) = (entry.stream, entry.device);
+    // The event behind its open work is recorded while the handle is still good.
+    stream.retire()?;
+    registry.known.remove(&handle);
+    EPOCH.fetch_add(1, Ordering::AcqRel);
+    Ok((stream, device))
+}
+
+impl Stream {
+    /// Makes work queued here from now on come after everything queued on `other` so far, also by others than the
+    /// library. Both have just been passed by the caller.
+    pub fn wait_for_stream(&'static self, other: &'static Stream) -> Result<()> {
+        if std::ptr::eq(self, other) {
+            return Ok(());
+        }
+        let device = other.device();
+        let event = super::events::take(device)?;
+        match other.record_now(event) {
+            Ok((covers, waits)) => {
+                let record = Record { event, device, covers, waits };
+                self.wait_for_record(other, &record)
+            }
+            Err(error) => {
+                super::events::give_back(device, event);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Waits for all work of the device; everything submitted before is then seen complete.
+pub fn device_synchronize(device: i32, deadline: Deadline) -> Result<bool> {
+    let mut streams: Vec<(&'static Stream, u64)> = Vec::new();
+    {
+        let registry = REGISTRY.lock();
+        let known = registry.known.values().map(|entry| entry.stream);
+        let foreign = registry.foreign.values().copied();
+        let retired = registry.retired.iter().copied();
+        streams.extend(known.chain(foreign).chain(retired).map(|stream| (stream, stream.last_submitted())));
+    }
+    let legacy = legacy(device)?;
+    streams.push((legacy, legacy.last_submitted()));
+    if !backend::current()?.device_synchronize(device, deadline.remaining())? {
+        return Ok(false);
+    }
+    for (stream, submitted) in streams {
+        if stream.device() == device {
+            stream.all_done(submitted);
+        }
+    }
+    Ok(true)
+}
+
+pub fn event_create(device: i32, timing: bool) -> Result<EventHandle> {
+    let event = backend::current()?.event_create(device, timing)?;
+    REGISTRY.lock().events.insert(event, EventState { device, version: 0, recorded: None });
+    Ok(event)
+}
+
+pub fn event_destroy(event: EventHandle) -> Result<()> {
+    let device = event_device(event)?;
+    backend::current()?.event_destroy(device, event)?;
+    REGISTRY.lock().events.remove(&event);
+    Ok(())
+}
+
+/// The device of an event of `cvc_event_create`; for others the calling thread's current device.
+fn event_device(event: EventHandle) -> Result<i32> {
+    if event == 0 {
+        fail!(Status::InvalidEvent, "event is null, expected one from cvc_event_create");
+    }
+    if let Some(state) = REGISTRY.lock().events.get(&event) {
+        return Ok(state.device);
+    }
+    backend::current()?.current_device()
+}
+
+/// Records `event` behind everything queued on the stream.
+pub fn event_record(event: EventHandle, handle: StreamHandle) -> Result<()> {
+    let device = event_device(event)?;
+    let stream = resolve(handle, device)?;
+    let version = REGISTRY.lock().events.get_mut(&event).map(|state| {
+        state.version += 1;
+        state.recorded = None;
+        state.version
+    });
+    let (covers, waits) = stream.record_now(event)?;
+    if let (Some(version), Some(state)) = (version, REGISTRY.lock().events.get_mut(&event)) {
+        if state.version == version {
+            state.recorded = Some(Recorded { version, stream, covers, waits });
+        }
+    }
+    Ok(())
+}
+
+fn recorded(event: EventHandle) -> Option<Recorded> {
+    REGISTRY.lock().events.get(&event).and_then(|state| state.recorded.clone())
+}
+
+/// What `event` stands for, if it is still what `before` says: else somebody records it anew at this moment, and what the
+/// driver said may be about that.
+fn unchanged(event: EventHandle, before: Option<Recorded>) -> Option<Recorded> {
+    before.filter(|before| recorded(event).is_some_and(|now| now.version == before.version))
+}
+
+pub fn event_query(event: EventHandle) -> Result<bool> {
+    let device = event_device(event)?;
+    let before = recorded(event);
+    let done = backend::current()?.event_query(device, event)?;
+    if let (true, Some(recorded)) = (done, unchanged(event, before)) {
+        recorded.stream.all_done(recorded.covers);
+    }
+    Ok(done)
+}
+
+pub fn event_synchronize(event: EventHandle, deadline: Deadline) -> Result<bool> {
+    let device = event_device(event)?;
+    let before = recorded(event);
+    let done = backend::current()?.event_synchronize(device, event, deadline.remaining())?;
+    if let (true, Some(recorded)) = (done, unchanged(event, before)) {
+        recorded.stream.all_done(recorded.covers);
+    }
+    Ok(done)
+}
+
+pub fn event_elapsed_ms(start: EventHandle, end: EventHandle) -> Result<f32> {
+    let device = event_device(start)?;
+    event_device(end)?;
+    backend::current()?.event_elapsed_ms(device, start, end)
+}
+
+/// Makes the stream wait for the event's latest record.
+pub fn stream_wait_event(stream: &'static Stream, event: EventHandle) -> Result<()> {
+    event_device(event)?;
+    let before = recorded(event);
+    backend::current()?.stream_wait_event(stream.device(), stream.handle(), event)?;
+    if let Some(recorded) = unchanged(event, before) {
+        stream.remember_wait(recorded.stream, recorded.covers, &recorded.waits);
+    }
+    Ok(())
+}

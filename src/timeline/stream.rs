@@ -1,0 +1,357 @@
+//! One stream as the library knows it: its counters, its recorded events and what it has waited for.
+//!
+//! `Stream`s live in a slab and are never freed; a slot is used again for another stream only once all that was submitted
+//! through it is complete, and its counters go on counting. So an old access always compares right: it is done.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::access::Access;
+use super::events::{self, Record};
+use crate::backend::{self, StreamHandle};
+use crate::error::{Result, Status};
+use crate::fail;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamKind {
+    /// Made by `cvc_stream_create`.
+    Created,
+    /// Somebody else's, registered: lives until it is unregistered.
+    Registered,
+    /// CUDA's legacy default stream of a device.
+    Legacy,
+    /// A thread's own default stream: its handle means it only on that thread.
+    PerThread,
+    /// Somebody else's: touched only inside a call that passes it.
+    Foreign,
+}
+
+impl StreamKind {
+    /// The library may touch the stream at any time, not only inside a call that passes it (law 1).
+    fn may_be_touched(self) -> bool {
+        matches!(self, StreamKind::Created | StreamKind::Registered | StreamKind::Legacy)
+    }
+}
+
+/// When a host wait gives up.
+#[derive(Clone, Copy)]
+pub struct Deadline(Option<Instant>);
+
+impl Deadline {
+    pub const NEVER: Deadline = Deadline(None);
+
+    /// Negative: never.
+    pub fn after_ns(nanoseconds: i64) -> Deadline {
+        match u64::try_from(nanoseconds) {
+            Ok(ns) => Deadline(Instant::now().checked_add(Duration::from_nanos(ns))),
+            Err(_) => Deadline(None),
+        }
+    }
+
+    pub fn remaining(self) -> Option<Duration> {
+        self.0.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+}
+
+pub struct Stream {
+    /// The number of the last access submitted. A number is taken *after* the launch that it stands for.
+    submitted: AtomicU64,
+    /// Every access up to this number is seen complete.
+    completed: AtomicU64,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Identity {
+    pub handle: StreamHandle,
+    pub device: i32,
+    pub id: u64,
+    pub kind: StreamKind,
+    pub announces_captures: bool,
+}
+
+struct Inner {
+    identity: Identity,
+    /// Still usable through `identity.handle`.
+    alive: bool,
+    /// Recorded and not yet seen complete, by ascending `covers`.
+    records: VecDeque<Arc<Record>>,
+    /// (stream, sequence): work queued here comes after that.
+    waits: Vec<(&'static Stream, u64)>,
+}
+
+impl Stream {
+    pub(super) fn new(identity: Identity) -> Stream {
+        Stream {
+            submitted: AtomicU64::new(0),
+            completed: AtomicU64::new(0),
+            inner: Mutex::new(Inner {
+                identity,
+                alive: true,
+                records: VecDeque::new(),
+                waits: Vec::new(),
+            }),
+        }
+    }
+
+    /// Gives the slot to another stream, if nothing of the old one is open.
+    pub(super) fn reuse(&self, identity: Identity) -> bool {
+        let mut inner = self.inner.lock();
+        if inner.alive || self.submitted.load(Ordering::Acquire) != self.completed.load(Ordering::Acquire) {
+            return false;
+        }
+        inner.identity = identity;
+        inner.alive = true;
+        inner.records.clear();
+        inner.waits.clear();
+        true
+    }
+
+    pub fn handle(&self) -> StreamHandle {
+        self.inner.lock().identity.handle
+    }
+
+    pub fn device(&self) -> i32 {
+        self.inner.lock().identity.device
+    }
+
+    pub fn id(&self) -> u64 {
+        self.inner.lock().identity.id
+    }
+
+    pub fn kind(&self) -> StreamKind {
+        self.inner.lock().identity.kind
+    }
+
+    pub fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Acquire)
+    }
+
+    fn mark_completed(&self, sequence: u64) {
+        self.completed.fetch_max(sequence, Ordering::AcqRel);
+    }
+
+    /// Numbers the access of work that has just been queued. On a stream that may not be touched later, an event is
+    /// recorded now, inside the call that passed the stream; where that fails, the number stands for work that is never
+    /// seen complete.
+    pub fn submit(&self) -> (u64, Result<()>) {
+        let sequence = self.submitted.fetch_add(1, Ordering::AcqRel) + 1;
+        let mut inner = self.inner.lock();
+        if inner.identity.kind.may_be_touched() {
+            return (sequence, Ok(()));
+        }
+        (sequence, self.record(&mut inner).map(drop))
+    }
+
+    /// An access that covers everything queued so far, without new work.
+    pub fn last_submitted(&self) -> u64 {
+        self.submitted.load(Ordering::Acquire)
+    }
+
+    /// Refuses a stream that captures: nothing from outside the capture may enter it (law 11).
+    pub fn check_not_capturing(&self) -> Result<()> {
+        let identity = self.inner.lock().identity;
+        if identity.announces_captures || backend::current()?.kind() == backend::BackendKind::Host {
+            return Ok(());
+        }
+        if backend::current()?.stream_is_capturing(identity.device, identity.handle)? {
+            fail!(
+                Status::Capturing,
+                "stream is {:#x}, which is capturing a graph; expected a stream that is not",
+                identity.handle
+            );
+        }
+        Ok(())
+    }
+
+    pub(super) fn has_waited_for(&self, other: &'static Stream, sequence: u64) -> bool {
+        let inner = self.inner.lock();
+        inner.waits.iter().any(|(stream, upto)| std::ptr::eq(*stream, other) && *upto >= sequence)
+    }
+
+    /// Makes work queued here from now on come after `access`.
+    pub(super) fn wait_for(&'static self, access: &Access) -> Result<()> {
+        if access.is_ordered_on(self) {
+            return Ok(());
+        }
+        let record = access.stream.record_covering(access.sequence)?;
+        match record {
+            Some(record) => self.wait_for_record(access.stream, &record),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn wait_for_record(&'static self, other: &'static Stream, record: &Record) -> Result<()> {
+        let identity = self.inner.lock().identity;
+        backend::current()?.stream_wait_event(identity.device, identity.handle, record.event)?;
+        self.remember_wait(other, record.covers, &record.waits);
+        Ok(())
+    }
+
+    pub(super) fn remember_wait(
+        &'static self,
+        other: &'static Stream,
+        covers: u64,
+        waits: &[(&'static Stream, u64)],
+    ) {
+        let mut inner = self.inner.lock();
+        if inner.waits.len() > 32 {
+            inner.waits.retain(|(stream, upto)| *upto > stream.completed());
+        }
+        for &(stream, upto) in waits.iter().chain(std::iter::once(&(other, covers))) {
+            if std::ptr::eq(stream, self) {
+                continue;
+            }
+            match inner.waits.iter_mut().find(|(known, _)| std::ptr::eq(*known, stream)) {
+                Some((_, known)) => *known = (*known).max(upto),
+                None => inner.waits.push((stream, upto)),
+            }
+        }
+    }
+
+    /// An event that covers all that was submitted so far.
+    fn record(&self, inner: &mut Inner) -> Result<Arc<Record>> {
+        // Read before the event is recorded: whatever took a number up to here was launched before.
+        let covers = self.submitted.load(Ordering::Acquire);
+        if let Some(last) = inner.records.back() {
+            if last.covers == covers {
+                return Ok(last.clone());
+            }
+        }
+        let identity = inner.identity;
+        let event = events::take(identity.device)?;
+        if let Err(error) = backend::current()?.event_record(identity.device, event, identity.handle) {
+            events::give_back(identity.device, event);
+            return Err(error);
+        }
+        let record = Arc::new(Record {
+            event,
+            device: identity.device,
+            covers,
+            waits: inner.waits.clone().into_boxed_slice(),
+        });
+        inner.records.push_back(record.clone());
+        Ok(record)
+    }
+
+    /// A new event behind everything queued on the stream, also what was not submitted through the library. The caller
+    /// has just passed the stream.
+    pub(super) fn record_now(&self, event: backend::EventHandle) -> Result<(u64, Box<[(&'static Stream, u64)]>)> {
+        let inner = self.inner.lock();
+        let covers = self.submitted.load(Ordering::Acquire);
+        backend::current()?.event_record(inner.identity.device, event, inner.identity.handle)?;
+        Ok((covers, inner.waits.clone().into_boxed_slice()))
+    }
+
+    /// An event whose completion means that `sequence` is done; `None` when it is done already.
+    fn record_covering(&self, sequence: u64) -> Result<Option<Arc<Record>>> {
+        let mut inner = self.inner.lock();
+        if sequence <= self.completed() {
+            return Ok(None);
+        }
+        if let Some(record) = inner.records.iter().find(|record| record.covers >= sequence) {
+            return Ok(Some(record.clone()));
+        }
+        if inner.alive && inner.identity.kind.may_be_touched() {
+            return self.record(&mut inner).map(Some);
+        }
+        // Every submission to such a stream leaves a record, so this is work that is being submitted right now.
+        fail!(
+            Status::InvalidStream,
+            "stream {:#x} is not the library's to touch and has no event for work {sequence} yet; finish the call \
+             that submits it first",
+            inner.identity.handle
+        )
+    }
+
+    /// Asks the driver what is complete, without waiting. `false` when nothing more could be learnt (an error of the
+    /// driver leaves the work as not seen complete).
+    pub fn poll(&self) -> bool {
+        let mut inner = self.inner.lock();
+        self.poll_locked(&mut inner).is_ok()
+    }
+
+    fn poll_locked(&self, inner: &mut Inner) -> Result<()> {
+        let backend = backend::current()?;
+        while let Some(first) = inner.records.front() {
+            if !backend.event_query(first.device, first.event)? {
+                break;
+            }
+            self.mark_completed(first.covers);
+            inner.records.pop_front();
+        }
+        let identity = inner.identity;
+        if !inner.records.is_empty() || !inner.alive || !identity.kind.may_be_touched() {
+            return Ok(());
+        }
+        let submitted = self.submitted.load(Ordering::Acquire);
+        if submitted == self.completed() {
+            return Ok(());
+        }
+        if !identity.announces_captures && backend.stream_is_capturing(identity.device, identity.handle)? {
+            return Ok(());
+        }
+        if backend.stream_query(identity.device, identity.handle)? {
+            self.mark_completed(submitted);
+        } else {
+            // Work goes on being queued here: this event lets a later poll see how far it has come.
+            self.record(inner)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until access `sequence` is done; `false` when the deadline passed first.
+    pub fn wait_on_host(&self, sequence: u64, deadline: Deadline) -> Result<bool> {
+        let Some(record) = self.record_covering(sequence)? else {
+            return Ok(true);
+        };
+        if !backend::current()?.event_synchronize(record.device, record.event, deadline.remaining())? {
+            return Ok(false);
+        }
+        self.mark_completed(record.covers);
+        let mut inner = self.inner.lock();
+        while inner.records.front().is_some_and(|first| first.covers <= record.covers) {
+            inner.records.pop_front();
+        }
+        Ok(true)
+    }
+
+    /// Waits for everything queued on the stream, also what others queued; `false` when the deadline passed first. The
+    /// caller has just passed the stream.
+    pub fn synchronize(&self, deadline: Deadline) -> Result<bool> {
+        let submitted = self.submitted.load(Ordering::Acquire);
+        let identity = self.inner.lock().identity;
+        let done = backend::current()?.stream_synchronize(
+            identity.device,
+            identity.handle,
+            deadline.remaining(),
+        )?;
+        if done {
+            self.all_done(submitted);
+        }
+        Ok(done)
+    }
+
+    /// Everything up to `submitted` has been seen complete by a wait or a query on the stream or the device.
+    pub(super) fn all_done(&self, submitted: u64) {
+        self.mark_completed(submitted);
+        let mut inner = self.inner.lock();
+        while inner.records.front().is_some_and(|first| first.covers <= submitted) {
+            inner.records.pop_front();
+        }
+    }
+
+    /// The handle will not be used any more: what is open gets an event first, where the library may record one.
+    pub(super) fn retire(&self) -> Result<()> {
+        let mut inner = self.inner.lock();
+        if self.submitted.load(Ordering::Acquire) != self.completed() && inner.identity.kind.may_be_touched() {
+            self.record(&mut inner)?;
+        }
+        inner.alive = false;
+        Ok(())
+    }
+}
