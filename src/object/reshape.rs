@@ -523,7 +523,7 @@ mod tests {
     #[test]
     fn planes_follow_each_other_after_their_last_row() {
         let floats = |distance| {
-            let places = [0, 1, 2].map(|i| (4096 + i * distance, 32));
+            let places = [0u64, 1, 2].map(|i| (4096 + i * distance, 32));
             tensor_from_image(&wrapped(Format::RGBF32P, &places))
         };
         assert!(floats(156).is_ok());
