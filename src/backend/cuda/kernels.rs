@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void, CStr, CString};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::Arc;
 
 use cudarc::driver::sys;
 use parking_lot::Mutex;
@@ -54,8 +55,8 @@ struct Slot {
 pub struct KernelSet {
     library: Handle,
     slots: Box<[Slot]>,
-    /// Boxes never leave this map, so that addresses of their contents stay valid as long as the set.
-    by_name: Mutex<HashMap<String, Box<Function>>>,
+    /// Nothing ever leaves this map, so that the addresses in the slots stay valid as long as the set.
+    by_name: Mutex<HashMap<String, Arc<Function>>>,
 }
 
 impl KernelSet {
@@ -130,7 +131,7 @@ impl KernelSet {
                 .to_string_lossy()
                 .into_owned();
             let function = Function::load(session, kernel)?;
-            self.by_name.lock().insert(name, Box::new(function));
+            self.by_name.lock().insert(name, Arc::new(function));
         }
         Ok(())
     }
@@ -141,9 +142,10 @@ impl KernelSet {
         for at in probe(key) {
             let slot = &self.slots[at];
             match slot.key.load(Ordering::Acquire) {
-                // SAFETY: the pointer was written before the key, and its box lives as long as `self`.
                 found if found == key => {
-                    return Ok(unsafe { &*slot.function.load(Ordering::Relaxed) })
+                    let function = slot.function.load(Ordering::Relaxed);
+                    // SAFETY: it was written before the key, and what it points to lives as long as `self`.
+                    return Ok(unsafe { &*function });
                 }
                 0 => break,
                 _ => {}
@@ -158,12 +160,12 @@ impl KernelSet {
         let mut by_name = self.by_name.lock();
         if !by_name.contains_key(kernel.name) {
             let function = self.load_one(session, kernel.name)?;
-            by_name.insert(kernel.name.to_string(), Box::new(function));
+            by_name.insert(kernel.name.to_string(), Arc::new(function));
         }
         let Some(function) = by_name.get(kernel.name) else {
             fail!(Status::Internal, "kernel {} vanished", kernel.name);
         };
-        let function: *const Function = &**function;
+        let function = Arc::as_ptr(function);
         // The lock makes this the only writer.
         let key = kernel as *const Kernel as usize;
         for at in probe(key) {
@@ -178,7 +180,7 @@ impl KernelSet {
                 _ => {}
             }
         }
-        // SAFETY: boxes are never removed from the map, so the function lives as long as `self`.
+        // SAFETY: nothing is ever removed from the map, so the function lives as long as `self`.
         Ok(unsafe { &*function })
     }
 

@@ -4,7 +4,8 @@ use cudarc::driver::sys;
 use parking_lot::Mutex;
 
 use super::codes;
-use super::context::{call, Device, Session};
+use super::context::{call, Device, Plain, Session};
+use super::driver::Driver;
 use super::suballocator::Suballocator;
 use crate::backend::DevicePointer;
 use crate::error::{Error, Result, Status};
@@ -212,8 +213,14 @@ fn unmap(session: &Session, address: u64, length: u64) -> Result<()> {
 /// The device whose memory this is; `None` where every device can use it (pinned, managed).
 ///
 /// Errors: `InvalidArgument` for memory that the driver does not know, which is a host pointer or no pointer at all.
-pub fn pointer_device(session: &Session, devices: &[Device], pointer: u64) -> Result<Option<i32>> {
+pub fn pointer_device(
+    driver: &'static Driver,
+    devices: &[Device],
+    pointer: u64,
+) -> Result<Option<i32>> {
     use sys::CUpointer_attribute::*;
+    const HOST: u32 = sys::CUmemorytype::CU_MEMORYTYPE_HOST as u32;
+    const DEVICE: u32 = sys::CUmemorytype::CU_MEMORYTYPE_DEVICE as u32;
     let mut attributes = [
         CU_POINTER_ATTRIBUTE_MEMORY_TYPE as u32,
         CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL as u32,
@@ -226,19 +233,21 @@ pub fn pointer_device(session: &Session, devices: &[Device], pointer: u64) -> Re
         (&raw mut managed).cast(),
     ];
     // SAFETY: three attributes and room for each; the driver reads nothing at `pointer`.
-    unsafe {
-        call!(
-            session,
-            cuPointerGetAttributes(3, attributes.as_mut_ptr(), values.as_mut_ptr(), pointer)
-        )?;
+    let code = unsafe {
+        (driver.cuPointerGetAttributes)(3, attributes.as_mut_ptr(), values.as_mut_ptr(), pointer)
+    };
+    match code {
+        // Some drivers refuse what they do not know, others call it memory of no type.
+        codes::INVALID_VALUE | codes::INVALID_CONTEXT => memory_type = 0,
+        code => Plain { driver }.check(code, "cuPointerGetAttributes")?,
     }
-    const HOST: u32 = sys::CUmemorytype::CU_MEMORYTYPE_HOST as u32;
-    const DEVICE: u32 = sys::CUmemorytype::CU_MEMORYTYPE_DEVICE as u32;
     match memory_type {
         _ if managed != 0 => Ok(None),
         HOST => Ok(None),
-        DEVICE if devices.iter().any(|device| device.ordinal == ordinal) => Ok(Some(ordinal)),
-        DEVICE => Ok(None),
+        DEVICE => Ok(devices
+            .iter()
+            .any(|device| device.ordinal == ordinal)
+            .then_some(ordinal)),
         _ => fail!(
             Status::InvalidArgument,
             "pointer is {pointer:#x}, which the CUDA driver does not know (pageable host memory?); expected device \

@@ -114,23 +114,41 @@ impl CudaBackend {
         Ok((device, primary))
     }
 
-    /// A session for questions that any context can answer: a device in use, else one that others made a context on.
-    /// `None` where the process has no context at all.
-    fn enter_any(&self) -> Result<Option<Session<'_>>> {
+    /// Some context for questions that any can answer: the thread's own, else that of a device in use, else one that
+    /// others made. `NoContext` where the process has none that the backend can use.
+    fn any_context(&self) -> Result<AnyContext<'_>> {
         let usable = |device: &&Device| device.check_lost().is_ok();
+        let plain = Plain {
+            driver: self.driver,
+        };
+        let current = plain.current_context()?;
+        let of_lost = |device: &Device| {
+            device.ready_context() == Some(current) && device.check_lost().is_err()
+        };
+        if current != 0 && !self.devices.iter().any(of_lost) {
+            return Ok(AnyContext::Current);
+        }
         let in_use = |device: &&Device| device.ready_context().is_some();
         if let Some(device) = self.devices.iter().filter(in_use).find(usable) {
-            return device.enter().map(Some);
+            return device.enter().map(AnyContext::Entered);
         }
         for device in self.devices.iter().filter(usable) {
             if device.active_context()?.is_some() {
-                return device.enter().map(Some);
+                return device.enter().map(AnyContext::Entered);
             }
         }
         // Only lost devices: say so.
         self.devices.iter().try_for_each(Device::check_lost)?;
-        Ok(None)
+        Ok(AnyContext::NoContext)
     }
+}
+
+/// What is current while a question is asked.
+enum AnyContext<'a> {
+    Current,
+    /// Held for its end.
+    Entered(#[allow(dead_code)] Session<'a>),
+    NoContext,
 }
 
 impl Backend for CudaBackend {
@@ -159,10 +177,9 @@ impl Backend for CudaBackend {
     }
 
     fn pointer_device(&self, pointer: DevicePointer) -> Result<Option<i32>> {
-        match self.enter_any()? {
-            Some(session) => memory::pointer_device(&session, &self.devices, pointer),
-            None => Ok(None),
-        }
+        // Without any context there is no device memory, and the driver says that it does not know the pointer.
+        let _context = self.any_context()?;
+        memory::pointer_device(self.driver, &self.devices, pointer)
     }
 
     fn memory_allocate(&self, device: i32, bytes: u64) -> Result<DevicePointer> {
@@ -205,13 +222,14 @@ impl Backend for CudaBackend {
             device.check_lost()?;
             return Ok(stream::default_identity(stream, device.ordinal));
         }
-        match self.enter_any()? {
-            Some(session) => stream::identify(&session, &self.devices, stream),
-            None => fail!(
+        let context = self.any_context()?;
+        if let AnyContext::NoContext = context {
+            fail!(
                 Status::InvalidStream,
                 "stream is {stream:#x}, but this process has no primary context yet, and so no stream of one"
-            ),
+            );
         }
+        stream::identify(self.driver, &self.devices, stream)
     }
 
     fn stream_query(&self, device: i32, stream: StreamHandle) -> Result<bool> {

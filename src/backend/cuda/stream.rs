@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use cudarc::driver::sys;
 
 use super::context::{call, Device, Plain, Session};
+use super::driver::Driver;
 use crate::backend::{EventHandle, StreamHandle, StreamIdentity, STREAM_LEGACY, STREAM_PER_THREAD};
 use crate::error::{Result, Status};
 use crate::fail;
@@ -79,27 +80,26 @@ pub fn device_of_context(devices: &[Device], context: usize) -> Result<Option<&D
     if let Some(device) = devices.iter().find(known) {
         return Ok(Some(device));
     }
+    let mut failure = None;
     for device in devices {
-        // A device that is lost, or whose context we cannot hold, is not the one that answers here.
-        if let Ok(Some(active)) = device.active_context() {
-            if active == context {
-                return Ok(Some(device));
-            }
+        match device.active_context() {
+            Ok(Some(active)) if active == context => return Ok(Some(device)),
+            Err(error) if error.status != Status::ContextLost => failure = Some(error),
+            _ => {}
         }
     }
-    Ok(None)
+    // It may be the context of a device that could not be asked.
+    failure.map_or(Ok(None), Err)
 }
 
-/// Who a created stream's handle names. `session` is of any device: some context has to be current.
+/// Who a created stream's handle names. Some context has to be current, whichever it is.
 pub fn identify(
-    session: &Session,
+    driver: &'static Driver,
     devices: &[Device],
     stream: StreamHandle,
 ) -> Result<StreamIdentity> {
-    // A failure tells of the stream's context, which may not be that of the session's device.
-    let plain = Plain {
-        driver: session.driver,
-    };
+    // A failure tells of the stream's context, which may not be the current one.
+    let plain = Plain { driver };
     let mut context = 0;
     // SAFETY: the caller keeps the stream alive; `context` is writable.
     unsafe { call!(plain, cuStreamGetCtx(stream, &mut context))? };

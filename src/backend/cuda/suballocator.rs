@@ -159,7 +159,8 @@ mod tests {
             // Grows and shrinks by turns, so that chunks empty out.
             let grow = if step / 3000 % 2 == 0 { 60 } else { 35 };
             if next(100) < grow || live.is_empty() {
-                let bytes = (1 + next(if next(4) == 0 { 2000 } else { 40 })) * 512;
+                let granules = if next(4) == 0 { 2000 } else { 40 };
+                let bytes = (1 + next(granules)) * 512;
                 let start = match suballocator.take(bytes) {
                     Some(start) => start,
                     None => {
