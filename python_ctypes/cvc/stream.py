@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+import weakref
+from collections import deque
 from ctypes import byref, c_int32, c_uint64, c_void_p
 from types import TracebackType
 from typing import Any, ClassVar
@@ -64,8 +66,9 @@ class Stream(metaclass=_StreamClass):
         out = c_void_p()
         lib.cvc_stream_create(DEVICE_CURRENT, 0, byref(out))
         self._handle: int = out.value or 0
-        self._end: Any = raw.cvc_stream_destroy
+        self._end: Any = _destroy
         self._owner: Any = None
+        _created[self._handle] = self
 
     @classmethod
     def _adopt(cls, handle: int, end: Any, owner: Any) -> Stream:
@@ -78,7 +81,7 @@ class Stream(metaclass=_StreamClass):
             return
         end = getattr(self, "_end", None)
         if end is not None:
-            end(self._handle)
+            end(self._handle, self._owner)
 
     def __enter__(self) -> Stream:
         _entered.streams.append(self)
@@ -157,6 +160,49 @@ class Stream(metaclass=_StreamClass):
         raise TypeError("a cvc.Stream cannot be pickled: it exists in this process only")
 
 
+# --- the library's streams and those of others ---------------------------------------------------
+
+_created: weakref.WeakValueDictionary[int, Stream] = weakref.WeakValueDictionary()
+
+# A stream of others is registered once, however many wrappers it has: the number by handle. Ended
+# wrappers wait in a queue, since the lock may be held by the very call in which one is collected.
+_wrappers: dict[int, int] = {}
+_wrappers_lock = threading.Lock()
+_ended: deque[tuple[int, Any]] = deque()
+
+
+def _destroy(handle: int, owner: None, _native: Any = raw.cvc_stream_destroy) -> None:
+    _native(handle)
+
+
+def _end_wrapper(handle: int, owner: Any) -> None:
+    _ended.append((handle, owner))
+    _unregister_ended()
+
+
+def _unregister_ended() -> None:
+    while _ended and _wrappers_lock.acquire(blocking=False):
+        try:
+            while _ended:
+                handle, owner = _ended.popleft()
+                _wrappers[handle] -= 1
+                if not _wrappers[handle]:
+                    del _wrappers[handle]
+                    raw.cvc_stream_unregister(handle)
+                del owner  # which keeps the stream alive until here
+        finally:
+            _wrappers_lock.release()
+
+
+def _register(handle: int) -> None:
+    with _wrappers_lock:
+        if handle not in _wrappers:
+            lib.cvc_stream_register(DEVICE_CURRENT, handle, 0)
+            _wrappers[handle] = 0
+        _wrappers[handle] += 1
+    _unregister_ended()
+
+
 _StreamClass._default = Stream._adopt(0, None, None)
 
 
@@ -210,7 +256,7 @@ def as_stream(stream: Any) -> Stream:
 
     Args:
         stream: a torch or CuPy stream, an object with `__cuda_stream__`, a `ctypes.c_void_p`, an
-            int, or a cvc.Stream, which is returned as it is.
+            int, or a cvc.Stream or its handle, for which that Stream is returned.
 
     Raises:
         cvc.WrongKindError: none of these.
@@ -225,5 +271,9 @@ def as_stream(stream: Any) -> Stream:
         return Stream.default
     if handle <= STREAM_PER_THREAD:  # CUDA's own default streams need no registration
         return Stream._adopt(handle, None, stream)
-    lib.cvc_stream_register(DEVICE_CURRENT, handle, 0)
-    return Stream._adopt(handle, raw.cvc_stream_unregister, stream)
+    own = _created.get(handle)
+    if own is not None:
+        return own
+    _unregister_ended()
+    _register(handle)
+    return Stream._adopt(handle, _end_wrapper, stream)
