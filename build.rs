@@ -259,6 +259,8 @@ fn header() {
     );
     let handles = config.after_includes.take().unwrap_or_default();
     config.after_includes = Some(version + &handles);
+    let opaque = config.export.rename.keys().cloned();
+    config.export.exclude.extend(opaque);
     let builder = cbindgen::Builder::new().with_config(config);
     // The module's file alone, as cbindgen follows its `mod` lines itself.
     match builder.with_src("src/ffi/mod.rs").generate() {
