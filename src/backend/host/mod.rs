@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! HostBackend            the trait: checks, finds, queues
-//!   registry             numbers to streams, events, latches
+//!   registry, identity   numbers to streams, events, latches; who a stream is
 //!   order                the legacy stream's waits, made of records and waits
 //!   stream, signal       FIFO queues and what they wait for; no threads
 //!   threads              the executor: who runs what is ready
@@ -21,6 +21,7 @@ mod arena;
 mod device;
 mod environment;
 mod event;
+mod identity;
 mod order;
 mod ranges;
 mod registry;
@@ -32,7 +33,6 @@ mod work;
 #[cfg(test)]
 mod tests;
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -42,8 +42,9 @@ use parking_lot::Mutex;
 use self::arena::Arena;
 use self::device::Device;
 use self::event::Event;
+use self::identity::Identities;
 use self::order::LegacyOrder;
-use self::registry::{legacy_id, new_handle, new_instance, per_thread_id, Registry, Tag};
+use self::registry::{new_handle, Registry, Tag};
 use self::signal::{wait_for_all, Signal};
 use self::stream::{Executor, Item, Stream, StreamKind};
 use self::threads::Threads;
@@ -62,7 +63,7 @@ use crate::fail;
 ///
 /// Dropping it does not wait: what is queued still runs, with the device memory kept until then.
 pub struct HostBackend {
-    instance: u64,
+    identities: Identities,
     executor: Arc<dyn Executor>,
     devices: Vec<DeviceSlot>,
     /// Created streams by handle, which is also their id.
@@ -88,11 +89,6 @@ struct Destroyed {
 }
 
 const PRUNE_AT_LEAST: usize = 256;
-
-thread_local! {
-    /// The thread's current device, and the instance of the backend that it was chosen on.
-    static CURRENT_DEVICE: Cell<(u64, i32)> = const { Cell::new((0, 0)) };
-}
 
 impl HostBackend {
     /// `devices` (1 to 64) devices of `capacity_bytes` each, run by the process' threads. Reserves addresses, takes no
@@ -121,11 +117,11 @@ impl HostBackend {
                 "devices is {devices}, expected 1 to {most}"
             );
         }
-        let instance = new_instance();
+        let identities = Identities::new();
         let slot = |ordinal| {
             let arena = Arena::new(ordinal, capacity_bytes)?;
             let device = Device::new(ordinal, arena, Arc::clone(&executor));
-            let id = legacy_id(instance, ordinal);
+            let id = identities.legacy(ordinal).id;
             let legacy = Stream::new(id, StreamKind::Legacy, Arc::clone(&device));
             Ok(DeviceSlot {
                 device,
@@ -137,8 +133,8 @@ impl HostBackend {
             })
         };
         Ok(HostBackend {
-            instance,
             devices: (0..devices).map(slot).collect::<Result<_>>()?,
+            identities,
             executor,
             streams: Registry::new(),
             per_thread: Registry::new(),
@@ -200,7 +196,7 @@ impl HostBackend {
     }
 
     fn per_thread_stream(&self, slot: &DeviceSlot) -> Arc<Stream> {
-        let id = per_thread_id(self.instance, slot.device.ordinal);
+        let id = self.identities.per_thread(slot.device.ordinal).id;
         if let Some(stream) = self.per_thread.get(id) {
             return stream;
         }
@@ -312,13 +308,12 @@ impl Backend for HostBackend {
     }
 
     fn current_device(&self) -> Result<i32> {
-        let (instance, device) = CURRENT_DEVICE.get();
-        Ok(if instance == self.instance { device } else { 0 })
+        Ok(self.identities.current_device())
     }
 
     fn set_current_device(&self, device: i32) -> Result<()> {
         self.slot(device)?;
-        CURRENT_DEVICE.set((self.instance, device));
+        self.identities.set_current_device(device);
         Ok(())
     }
 
@@ -354,6 +349,7 @@ impl Backend for HostBackend {
                 "stream is {stream:#x}, expected a created one that was not destroyed"
             );
         };
+        self.identities.forget();
         let mut destroyed = slot.destroyed.lock();
         if destroyed.streams.len() >= destroyed.prune_at {
             let busy = |stream: &Weak<Stream>| stream.upgrade().is_some_and(|s| !s.is_idle());
@@ -367,26 +363,14 @@ impl Backend for HostBackend {
     }
 
     fn stream_identify(&self, stream: StreamHandle) -> Result<StreamIdentity> {
-        let instance = self.instance;
+        let identities = &self.identities;
+        let handle = stream as u64;
         match stream {
-            0 | STREAM_LEGACY => {
-                let device = self.current_device()?;
-                let id = legacy_id(instance, device);
-                Ok(StreamIdentity { id, device })
-            }
-            STREAM_PER_THREAD => {
-                let device = self.current_device()?;
-                let id = per_thread_id(instance, device);
-                Ok(StreamIdentity { id, device })
-            }
-            _ => {
-                let identity = |stream: &Stream| StreamIdentity {
-                    id: stream.id,
-                    device: stream.device.ordinal,
-                };
-                let found = self.streams.with(stream as u64, identity);
-                found.ok_or_else(|| no_stream(stream))
-            }
+            0 | STREAM_LEGACY => Ok(identities.legacy(identities.current_device())),
+            STREAM_PER_THREAD => Ok(identities.per_thread(identities.current_device())),
+            _ => identities
+                .created(handle, || self.streams.with(handle, Stream::identity))
+                .ok_or_else(|| no_stream(stream)),
         }
     }
 

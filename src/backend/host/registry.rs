@@ -1,6 +1,5 @@
 //! Handles: numbers that are looked up, never dereferenced, and never given out twice in a process.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,45 +18,19 @@ pub enum Tag {
 }
 
 const TAG_BITS: u32 = 4;
-const DEVICE_BITS: u32 = 6;
-const INSTANCE_BITS: u32 = 20;
 
 /// A new handle: never 0, 1, 2 or all ones.
 pub fn new_handle(tag: Tag) -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed) << TAG_BITS | tag as u64
+    tagged(NEXT.fetch_add(1, Ordering::Relaxed), tag)
 }
 
-/// Tells the backends of a process apart.
-pub fn new_instance() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed) & ((1 << INSTANCE_BITS) - 1)
+pub fn tagged(number: u64, tag: Tag) -> u64 {
+    number << TAG_BITS | tag as u64
 }
 
-/// The id of a device's legacy stream.
-pub fn legacy_id(instance: u64, device: i32) -> u64 {
-    (instance << DEVICE_BITS | device as u64) << TAG_BITS | Tag::LegacyStream as u64
-}
-
-/// The id of the calling thread's own default stream of a device.
-pub fn per_thread_id(instance: u64, device: i32) -> u64 {
-    let thread = thread_number();
-    ((thread << INSTANCE_BITS | instance) << DEVICE_BITS | device as u64) << TAG_BITS
-        | Tag::PerThreadStream as u64
-}
-
-/// Of the calling thread, from 1. The cell has no destructor: it can be read until the thread's very end.
-fn thread_number() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    thread_local! {
-        static NUMBER: Cell<u64> = const { Cell::new(0) };
-    }
-    NUMBER.with(|number| {
-        if number.get() == 0 {
-            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
-        }
-        number.get()
-    })
+pub fn number_of(handle: u64) -> u64 {
+    handle >> TAG_BITS
 }
 
 const SHARD_BITS: u32 = 4;
@@ -169,24 +142,6 @@ impl Hasher for MixHasher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashSet;
-
-    #[test]
-    fn handles_and_ids_are_never_the_same() {
-        let mut seen = HashSet::from([0, 1, 2, u64::MAX]);
-        for tag in [Tag::Stream, Tag::Event, Tag::Latch] {
-            (0..100).for_each(|_| assert!(seen.insert(new_handle(tag))));
-        }
-        for _ in 0..4 {
-            let instance = new_instance();
-            for device in 0..64 {
-                assert!(seen.insert(legacy_id(instance, device)));
-                assert!(seen.insert(per_thread_id(instance, device)));
-                let other = std::thread::spawn(move || per_thread_id(instance, device));
-                assert!(seen.insert(other.join().unwrap()));
-            }
-        }
-    }
 
     #[test]
     fn entries_are_found_until_removed_and_spread_over_the_shards() {

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use super::device::Device;
 use super::signal::Signal;
 use super::work::Work;
+use crate::backend::StreamIdentity;
 use crate::error::Result;
 
 /// Who runs queued work. *threads* (`threads.rs`) runs it behind the caller as soon as it may; a *stepped* executor keeps
@@ -97,6 +98,13 @@ impl Stream {
             listed: AtomicBool::new(false),
             legacy_position: AtomicU64::new(0),
         })
+    }
+
+    pub fn identity(&self) -> StreamIdentity {
+        StreamIdentity {
+            id: self.id,
+            device: self.device.ordinal,
+        }
     }
 
     /// Queues an item at the end.

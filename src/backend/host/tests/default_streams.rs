@@ -130,7 +130,11 @@ fn identities_follow_the_threads_current_device() {
     let created = backend.stream_create(0, false).unwrap();
     let identity = backend.stream_identify(created).unwrap();
     assert_eq!(identity.device, 0);
-    backend.stream_destroy(0, created).unwrap();
+    assert_eq!(backend.stream_identify(created), Ok(identity));
+    let destroy = || backend.stream_destroy(0, created).unwrap();
+    thread::scope(|scope| scope.spawn(destroy).join().unwrap());
+    let gone = status(backend.stream_identify(created));
+    assert_eq!(gone, Some(Status::InvalidStream));
     let next = backend.stream_create(0, false).unwrap();
     assert_ne!(backend.stream_identify(next).unwrap().id, identity.id);
     // Another backend's choice is its own.
