@@ -59,6 +59,25 @@ pub fn clear(cache: &'static Cache, device: i32, scope: Scope) -> Result<()> {
     Ok(())
 }
 
+/// Ends a cache whose last handle is gone: keeps nothing from now on, and gives back what it held as soon as its work is
+/// done. Waits for nothing; live objects go on living.
+pub fn close(cache: &'static Cache) {
+    for place in 0..super::MAX_DEVICES {
+        let Some(device) = cache.devices[place].get() else { continue };
+        device.retention.set_limit(0);
+        for index in cache.all_indexes() {
+            let mut state = lock_drained(index);
+            let Some(own) = state.device(place as i32) else { continue };
+            own.unindex_live();
+            let held_bytes = own.counters.held_bytes;
+            let held: Vec<_> = own.take_all().into_iter().map(|(entry, _)| entry).collect();
+            own.retention.give_back(held_bytes);
+            drop(state);
+            free_entries(held);
+        }
+    }
+}
+
 /// Waits for pending entries of all threads and retires them; `false` when the deadline passed first.
 pub fn synchronize(cache: &'static Cache, device: i32, deadline: Deadline) -> Result<bool> {
     if !wait_for_held(cache, device, Scope::Global, deadline)? {
@@ -85,6 +104,17 @@ pub fn retire_all(cache: &'static Cache, device: i32) {
             unsafe { wrap::finish(entry) };
         }
     }
+}
+
+/// `retire_all` for every cache, after work was waited for.
+pub fn retire_everywhere(device: i32) {
+    let caches = CACHES.lock().clone();
+    for cache in caches {
+        if cache.devices[device as usize].get().is_some() {
+            retire_all(cache, device);
+        }
+    }
+    memory::collect(device);
 }
 
 /// Evicts held entries of every cache and thread until `bytes` have gone back. No index lock is held by the caller.

@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 
 pub use acquire::{acquire, Acquired};
-pub use clear::{clear, synchronize, Scope};
+pub use clear::{clear, close, retire_everywhere, synchronize, Scope};
 pub use entry::{Entry, OwnerRelease};
 pub use stats::{bytes, count, reset_peak, stats, Stats};
 pub use table::{ClassKey, Request, Resolved, MAX_DIMS};

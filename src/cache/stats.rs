@@ -20,6 +20,7 @@ pub struct Stats {
     pub counters: Counters,
     pub views: u64,
     pub driver_bytes: u64,
+    pub free_bytes: u64,
 }
 
 /// What ended threads have left and is done goes as soon as somebody counts.
@@ -79,5 +80,6 @@ pub fn stats(cache: &'static Cache, device: i32) -> Result<Stats> {
     sum.peak = state.retention.peak();
     let memory = memory::stats(device);
     sum.driver_bytes = memory.driver_bytes;
+    sum.free_bytes = memory.waiting_bytes;
     Ok(sum)
 }

@@ -139,6 +139,14 @@ fn free(block: Block) {
     }
 }
 
+/// Gives what the pool keeps back to the driver, down to `keep` bytes. The direct source keeps nothing but blocks whose work
+/// is not seen complete.
+pub fn trim(device: i32, keep: u64) {
+    if pool(device).waiting.load(Ordering::Acquire) > keep {
+        collect(device);
+    }
+}
+
 /// Keeps host memory until the copies that read it are done.
 pub fn keep_staging(device: i32, buffer: Box<[u64]>, accesses: Accesses) {
     pool(device).staging.lock().push((buffer, accesses));

@@ -24,7 +24,7 @@ pub use handle::{acquire, release, retain, Handle, ObjectKind};
 pub use image::{image_create, image_wrap, ImageRequest};
 pub use image_desc::{ForeignPlane, ImageDesc, PlaneDesc};
 pub use layout::Layout;
-pub use object::{install_hooks, Body, Object, ObjectRef};
+pub use object::{install_hooks, open_cache, Body, Object, ObjectRef};
 pub use tensor::{
     tensor_create, tensor_from_image, tensor_from_plane, tensor_reshape, tensor_wrap, ForeignMemory, TensorRequest,
 };

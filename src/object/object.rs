@@ -17,6 +17,8 @@ use crate::cache::{self, Cache, Entry, Hooks};
 /// What an object is. Written only while one caller owns the object alone; read-only while it is alive.
 pub enum Body {
     Empty,
+    /// A handle of a cache.
+    Cache,
     Tensor { desc: TensorDesc, data: u64 },
     Image { desc: ImageDesc, data: u64 },
     ImageBatch(ImageBatchBody),
@@ -107,7 +109,7 @@ impl Object {
         match self.body() {
             Body::Tensor { desc, .. } => desc.device,
             Body::Image { desc, .. } => desc.device,
-            Body::ImageBatch(_) | Body::TensorBatch(_) | Body::Empty => self.entry.device(),
+            Body::ImageBatch(_) | Body::TensorBatch(_) | Body::Cache | Body::Empty => self.entry.device(),
         }
     }
 
@@ -209,6 +211,16 @@ pub fn open_view(parent: &ObjectRef, body: Body, kind: ObjectKind) -> crate::err
     }
 }
 
+/// A handle of a cache; with its last reference the cache is closed.
+pub fn open_cache(cache: &'static Cache) -> Handle {
+    let entry = take();
+    // SAFETY: a new object is this caller's alone.
+    unsafe {
+        set_body(entry, Body::Cache, None);
+        open(entry, cache, ObjectKind::Cache)
+    }
+}
+
 /// # Safety
 /// `object` is the caller's alone.
 #[inline]
@@ -221,6 +233,11 @@ unsafe fn end(object: *mut Object) {
             return;
         }
         match &*(*object).body.get() {
+            Body::Cache => {
+                cache::close(cache);
+                give(object.cast());
+                return;
+            }
             Body::ImageBatch(batch) => batch.drop_items(),
             Body::TensorBatch(batch) => batch.drop_items(),
             _ => {}

@@ -1,3 +1,4 @@
 //! What every layer may write: the log now, counters and rings later.
 
 pub mod log;
+pub mod process;

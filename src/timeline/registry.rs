@@ -169,6 +169,18 @@ fn resolve_slow(handle: StreamHandle, device: i32, epoch: u64, place: usize) -> 
     Ok(stream)
 }
 
+/// Like `resolve`, for a call that names no device: a default stream is that of the thread's current device, any other
+/// stream's device is its own.
+pub fn resolve_alone(handle: StreamHandle) -> Result<&'static Stream> {
+    if handle > STREAM_PER_THREAD {
+        if let Some(entry) = REGISTRY.lock().known.get(&handle) {
+            return Ok(entry.stream);
+        }
+    }
+    let identity = backend::current()?.stream_identify(handle)?;
+    resolve(handle, identity.device)
+}
+
 fn check_device(handle: StreamHandle, of_stream: i32, expected: i32) -> Result<()> {
     if of_stream != expected {
         fail!(
@@ -370,9 +382,8 @@ fn event_device(event: EventHandle) -> Result<i32> {
 }
 
 /// Records `event` behind everything queued on the stream.
-pub fn event_record(event: EventHandle, handle: StreamHandle) -> Result<()> {
-    let device = event_device(event)?;
-    let stream = resolve(handle, device)?;
+pub fn event_record(event: EventHandle, stream: &'static Stream) -> Result<()> {
+    check_device(stream.handle(), stream.device(), event_device(event)?)?;
     let version = REGISTRY.lock().events.get_mut(&event).map(|state| {
         state.version += 1;
         state.recorded = None;

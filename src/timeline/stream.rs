@@ -336,6 +336,17 @@ impl Stream {
         Ok(done)
     }
 
+    /// Whether everything queued on the stream is done. The caller has just passed the stream.
+    pub fn query(&self) -> Result<bool> {
+        let submitted = self.submitted.load(Ordering::Acquire);
+        let identity = self.inner.lock().identity;
+        let done = backend::current()?.stream_query(identity.device, identity.handle)?;
+        if done {
+            self.all_done(submitted);
+        }
+        Ok(done)
+    }
+
     /// Everything up to `submitted` has been seen complete by a wait or a query on the stream or the device.
     pub(super) fn all_done(&self, submitted: u64) {
         self.mark_completed(submitted);

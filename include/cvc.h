@@ -1,0 +1,1613 @@
+/**
+ * C interface of libcvc, a cache of GPU objects: tensors, images, batches and memory that are kept after their release
+ * and handed out again, ordered on streams. Generated from src/ffi; do not edit.
+ */
+
+#ifndef CVC_H
+#define CVC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** Version of this header; cvc_version() gives the library's. */
+#define CVC_VERSION_MAJOR 0
+#define CVC_VERSION_MINOR 1
+#define CVC_VERSION_PATCH 0
+
+/**
+ * A stream as its owner made it: a CUstream or cudaStream_t, or what cvc_stream_create gave. Null is the same as
+ * CVC_STREAM_LEGACY.
+ */
+typedef struct CUstream_st *cvc_stream_t;
+/** An event as its owner made it: a CUevent or cudaEvent_t, or what cvc_event_create gave. */
+typedef struct CUevent_st *cvc_event_t;
+/** The legacy default stream of the thread's current device. */
+#define CVC_STREAM_LEGACY ((cvc_stream_t)1)
+/** The calling thread's own default stream on its current device. */
+#define CVC_STREAM_PER_THREAD ((cvc_stream_t)2)
+/** No stream: the caller names no consumer, so memory with work still pending is not considered. */
+#define CVC_STREAM_NONE ((cvc_stream_t)-1)
+
+
+
+/**
+ * Flag of pillow_resize: the horizontal pass always comes first, as in Pillow up to 12.3. Without it the order is
+ * Pillow 13's: vertical first exactly when the height shrinks by more than twice what the width shrinks by.
+ */
+#define CVC_RESIZE_PILLOW_12_PASS_ORDER 1
+
+/**
+ * Flag of pillow_resize on U8 with 2 or 4 channels: the last channel is alpha, and the others are premultiplied by it
+ * for the resize, as Pillow's `Image.resize` does for LA and RGBA.
+ */
+#define CVC_RESIZE_PREMULTIPLY_ALPHA 2
+
+/**
+ * Flag of `cvc_stream_create`: the stream orders with the legacy default stream, as CUDA's blocking streams do.
+ */
+#define CVC_STREAM_BLOCKING 1
+
+/**
+ * Flag of `cvc_stream_register`: whoever captures on the stream says so, which spares a query a call.
+ */
+#define CVC_STREAM_ANNOUNCES_CAPTURES 2
+
+/**
+ * Flag of `cvc_event_create`: `cvc_event_elapsed_ms` works on it.
+ */
+#define CVC_EVENT_TIMING 1
+
+/**
+ * Flag of normalize: the scale is a standard deviation, and 1 / sqrt(scale^2 + epsilon) is used.
+ */
+#define CVC_NORMALIZE_SCALE_IS_STDDEV 1
+
+/**
+ * Flag of `cvc_tensor_wrap` and `cvc_image_wrap`: idle shells of earlier wraps are kept for the wraps that follow.
+ */
+#define CVC_WRAP_KEEP_SHELLS 1
+
+/**
+ * The most dimensions that a tensor has.
+ */
+#define CVC_MAX_RANK 15
+
+/**
+ * The most planes that an image has.
+ */
+#define CVC_MAX_PLANES 6
+
+/**
+ * The calling thread's current device, where a device ordinal is asked for.
+ */
+#define CVC_DEVICE_CURRENT -1
+
+/**
+ * Version of the binary interface. Programs built for one work with every library of the same.
+ */
+#define CVC_ABI_VERSION 1
+
+/**
+ * What a call comes to: `CVC_STATUS_OK`, or why it did not happen. A failed call has changed nothing.
+ */
+typedef int32_t cvc_status_t;
+
+/**
+ * A cache: an index of objects with retention limits of its own, over the process's one pool of memory.
+ */
+typedef struct cvc_cache *cvc_cache_t;
+
+/**
+ * How a cache is made.
+ */
+typedef struct cvc_cache_options_t {
+  size_t struct_size;
+  /**
+   * Retention limit of every device, in bytes; -1: half of the device's memory.
+   */
+  int64_t limit;
+  /**
+   * 0.
+   */
+  uint32_t flags;
+} cvc_cache_options_t;
+
+/**
+ * Whose entries a call means.
+ */
+typedef int32_t cvc_scope_t;
+
+/**
+ * Counts and bytes of one device in one cache. `count` and `bytes` are of indexed live, idle and pending entries; all is
+ * exact while no other call is in flight.
+ */
+typedef struct cvc_cache_stats_t {
+  size_t struct_size;
+  /**
+   * The retention limit.
+   */
+  uint64_t limit_bytes;
+  /**
+   * Indexed entries.
+   */
+  uint64_t count;
+  /**
+   * What they are charged.
+   */
+  uint64_t bytes;
+  /**
+   * The highest `bytes` since `cvc_cache_reset_peak`.
+   */
+  uint64_t peak_bytes;
+  /**
+   * Live objects that own memory, indexed or not.
+   */
+  uint64_t live_count;
+  uint64_t live_bytes;
+  /**
+   * The part of them that is not indexed.
+   */
+  uint64_t unindexed_count;
+  uint64_t unindexed_bytes;
+  /**
+   * Released, their work seen complete.
+   */
+  uint64_t idle_count;
+  uint64_t idle_bytes;
+  /**
+   * Released, their work not seen complete.
+   */
+  uint64_t pending_count;
+  uint64_t pending_bytes;
+  /**
+   * Live wraps of foreign memory.
+   */
+  uint64_t wrapped_count;
+  /**
+   * Live views: reshapes, and images seen as tensors.
+   */
+  uint64_t view_count;
+  /**
+   * Creations served by an entry of the same shape and strides.
+   */
+  uint64_t hits_exact;
+  /**
+   * Creations served by a larger entry.
+   */
+  uint64_t hits_fit;
+  /**
+   * The part of both whose entry's work was not seen complete.
+   */
+  uint64_t hits_pending;
+  /**
+   * Creations that took new memory.
+   */
+  uint64_t misses;
+  /**
+   * Entries that a limit or a lack of memory drove out.
+   */
+  uint64_t evictions;
+  /**
+   * Live objects of every kind: 0 when nothing leaks.
+   */
+  uint64_t live_handles;
+  /**
+   * Bytes that all caches of the process have from the driver for this device.
+   */
+  uint64_t driver_bytes;
+  /**
+   * The part of them that is in no object of any cache: held by the pool, or on its way back.
+   */
+  uint64_t free_bytes;
+} cvc_cache_stats_t;
+
+/**
+ * A tensor: device memory with a shape, strides, a dtype and a layout.
+ */
+typedef struct cvc_tensor *cvc_tensor_t;
+
+/**
+ * What the library runs on.
+ */
+typedef int32_t cvc_backend_t;
+
+/**
+ * What a device is.
+ */
+typedef struct cvc_device_info_t {
+  size_t struct_size;
+  cvc_backend_t backend;
+  int32_t reserved;
+  /**
+   * Bytes.
+   */
+  uint64_t total_memory;
+  /**
+   * Bytes that are free just now.
+   */
+  uint64_t free_memory;
+  /**
+   * NUL-terminated.
+   */
+  char name[256];
+} cvc_device_info_t;
+
+/**
+ * How grave a log message is.
+ */
+typedef int32_t cvc_log_level_t;
+
+/**
+ * Gets messages of the library; see `cvc_set_log_callback`.
+ */
+typedef void (*cvc_log_fn)(cvc_log_level_t level, const char *message, void *context);
+
+/**
+ * Format of an image: planes, channels, their order and dtype, and how chroma is subsampled. `_ER` is extended (full)
+ * range, a last `P` one plane a channel. `cvc_format_get_info` tells the details.
+ */
+typedef uint32_t cvc_format_t;
+
+/**
+ * Element type: the kind in the low 8 bits, the number of lanes less one above. A tensor's dimension counts elements, so
+ * that `CVC_DTYPE_3U8` is a whole RGB pixel.
+ */
+typedef uint32_t cvc_dtype_t;
+
+/**
+ * What a format is.
+ */
+typedef struct cvc_format_info_t {
+  size_t struct_size;
+  int32_t plane_count;
+  /**
+   * Channels of all planes together.
+   */
+  int32_t channel_count;
+  /**
+   * A plane's sample: NV12's chroma plane has `CVC_DTYPE_2U8`.
+   */
+  cvc_dtype_t plane_dtype[CVC_MAX_PLANES];
+  /**
+   * A plane has ceil(width / 2^shift) samples in a row, and rows likewise.
+   */
+  int32_t plane_width_shift[CVC_MAX_PLANES];
+  int32_t plane_height_shift[CVC_MAX_PLANES];
+} cvc_format_info_t;
+
+/**
+ * An image to make.
+ */
+typedef struct cvc_image_desc_t {
+  size_t struct_size;
+  int32_t device;
+  cvc_format_t format;
+  /**
+   * Pixels.
+   */
+  int32_t width;
+  int32_t height;
+  /**
+   * Bytes, a power of two; 0: 32.
+   */
+  int64_t row_align;
+  /**
+   * Bytes, a power of two; 0: 512.
+   */
+  int64_t base_align;
+} cvc_image_desc_t;
+
+/**
+ * An image: one to six planes of device memory of one format.
+ */
+typedef struct cvc_image *cvc_image_t;
+
+/**
+ * One plane of an image: 24 bytes, also in device memory.
+ */
+typedef struct cvc_image_plane_t {
+  void *data;
+  /**
+   * Bytes.
+   */
+  int64_t row_stride;
+  /**
+   * Samples.
+   */
+  int32_t width;
+  int32_t height;
+} cvc_image_plane_t;
+
+/**
+ * An image as it lies in memory.
+ */
+typedef struct cvc_image_data_t {
+  size_t struct_size;
+  int32_t device;
+  cvc_format_t format;
+  int32_t width;
+  int32_t height;
+  int32_t plane_count;
+  /**
+   * In `cvc_image_wrap`: 0 or `CVC_WRAP_KEEP_SHELLS`.
+   */
+  uint32_t flags;
+  struct cvc_image_plane_t planes[CVC_MAX_PLANES];
+} cvc_image_data_t;
+
+/**
+ * Tells the owner of wrapped memory, once, that nobody observes it any more and that its work is done. Runs inside a
+ * library call of any thread, with no lock of the library held; it may call the library.
+ */
+typedef void (*cvc_release_fn)(void *context);
+
+/**
+ * What work does with an object's memory.
+ */
+typedef int32_t cvc_access_t;
+
+/**
+ * A batch of images of any sizes and formats.
+ */
+typedef struct cvc_image_batch *cvc_image_batch_t;
+
+/**
+ * What an image batch holds.
+ */
+typedef struct cvc_image_batch_data_t {
+  size_t struct_size;
+  int32_t device;
+  int32_t count;
+  int32_t capacity;
+  /**
+   * The format that all images share; `CVC_FORMAT_NONE` when empty or mixed.
+   */
+  cvc_format_t unique_format;
+  /**
+   * The largest width and the largest height; 0 when empty.
+   */
+  int32_t max_width;
+  int32_t max_height;
+  /**
+   * Device memory: `count` records of type `cvc_image_record_t`; null unless a stream was passed.
+   */
+  void *records;
+  /**
+   * Device memory: `count` formats, each in 8 bytes; null unless a stream was passed.
+   */
+  void *formats;
+} cvc_image_batch_data_t;
+
+/**
+ * A tensor to make.
+ */
+typedef struct cvc_tensor_desc_t {
+  size_t struct_size;
+  /**
+   * Ordinal, or -1: the thread's current device.
+   */
+  int32_t device;
+  /**
+   * 1 to 15.
+   */
+  int32_t rank;
+  /**
+   * Elements; 0 makes an empty tensor.
+   */
+  int64_t shape[CVC_MAX_RANK];
+  cvc_dtype_t dtype;
+  /**
+   * One label a dimension, such as "NHWC", NUL-terminated; empty: none.
+   */
+  char layout[16];
+  /**
+   * 0.
+   */
+  uint32_t flags;
+  /**
+   * Bytes that rows start at a multiple of, a power of two; 0: 32, or more for larger elements; 1: packed. A row is
+   * width times channels in a layout that ends with "WC", else the last dimension.
+   */
+  int64_t row_align;
+  /**
+   * Bytes that the memory starts at a multiple of, a power of two; 0: 512, or `row_align` where that is more.
+   */
+  int64_t base_align;
+} cvc_tensor_desc_t;
+
+/**
+ * A tensor as it lies in memory.
+ */
+typedef struct cvc_tensor_data_t {
+  size_t struct_size;
+  int32_t device;
+  int32_t rank;
+  int64_t shape[CVC_MAX_RANK];
+  /**
+   * Bytes from one element of a dimension to the next.
+   */
+  int64_t strides[CVC_MAX_RANK];
+  cvc_dtype_t dtype;
+  char layout[16];
+  /**
+   * In `cvc_tensor_wrap`: 0 or `CVC_WRAP_KEEP_SHELLS`.
+   */
+  uint32_t flags;
+  /**
+   * Device memory; null for an empty tensor.
+   */
+  void *data;
+} cvc_tensor_data_t;
+
+/**
+ * A batch of tensors of one rank, dtype and layout.
+ */
+typedef struct cvc_tensor_batch *cvc_tensor_batch_t;
+
+/**
+ * What a tensor batch holds.
+ */
+typedef struct cvc_tensor_batch_data_t {
+  size_t struct_size;
+  int32_t device;
+  int32_t count;
+  int32_t capacity;
+  /**
+   * -1 when empty.
+   */
+  int32_t rank;
+  cvc_dtype_t dtype;
+  char layout[16];
+  /**
+   * Device memory: `count` records of type `cvc_tensor_record_t`; null unless a stream was passed.
+   */
+  void *records;
+} cvc_tensor_batch_data_t;
+
+/**
+ * Resampling filter, with Pillow's meaning. `CVC_FILTER_AREA` is known but refused by pillow_resize.
+ */
+typedef int32_t cvc_filter_t;
+
+/**
+ * How convert_to rounds to integers.
+ */
+typedef int32_t cvc_round_t;
+
+/**
+ * Success.
+ */
+#define CVC_STATUS_OK 0
+
+/**
+ * A value out of its range that has no status of its own.
+ */
+#define CVC_STATUS_INVALID_ARGUMENT 1
+
+/**
+ * A required pointer is null.
+ */
+#define CVC_STATUS_NULL_POINTER 2
+
+/**
+ * A null handle, or a value that never was a handle.
+ */
+#define CVC_STATUS_INVALID_HANDLE 3
+
+/**
+ * The object was released already; a double release too.
+ */
+#define CVC_STATUS_STALE_HANDLE 4
+
+/**
+ * A handle of another kind: a tensor passed as an image.
+ */
+#define CVC_STATUS_WRONG_KIND 5
+
+/**
+ * The rank is not 1 to 15, or not the one expected.
+ */
+#define CVC_STATUS_INVALID_RANK 6
+
+/**
+ * A negative or impossible dimension, or a shape that does not fit.
+ */
+#define CVC_STATUS_INVALID_SHAPE 7
+
+/**
+ * A byte count overflows 63 bits.
+ */
+#define CVC_STATUS_OVERFLOW 8
+
+/**
+ * Strides overlap, are no multiple of the element, or split padding.
+ */
+#define CVC_STATUS_INVALID_STRIDES 9
+
+/**
+ * An unknown enumeration value or flag bit.
+ */
+#define CVC_STATUS_INVALID_ENUM 10
+
+/**
+ * A struct_size that no version of the struct has.
+ */
+#define CVC_STATUS_INVALID_STRUCT_SIZE 11
+
+/**
+ * A layout that is malformed, or of another length than the rank.
+ */
+#define CVC_STATUS_INVALID_LAYOUT 12
+
+/**
+ * An alignment that is not a power of two, or an address that is not aligned.
+ */
+#define CVC_STATUS_INVALID_ALIGNMENT 13
+
+/**
+ * A value such as NaN where a number is needed.
+ */
+#define CVC_STATUS_INVALID_VALUE 14
+
+/**
+ * A negative limit.
+ */
+#define CVC_STATUS_INVALID_LIMIT 15
+
+/**
+ * Objects, or an object and a stream, of different devices.
+ */
+#define CVC_STATUS_DEVICE_MISMATCH 16
+
+/**
+ * Shapes or sizes of two arguments do not go together.
+ */
+#define CVC_STATUS_SHAPE_MISMATCH 17
+
+/**
+ * Dtypes or formats of two arguments do not go together.
+ */
+#define CVC_STATUS_DTYPE_MISMATCH 18
+
+/**
+ * A batch over its capacity.
+ */
+#define CVC_STATUS_CAPACITY_EXCEEDED 19
+
+/**
+ * A pop of more than a batch holds.
+ */
+#define CVC_STATUS_CAPACITY_UNDERFLOW 20
+
+/**
+ * An index outside of what there is.
+ */
+#define CVC_STATUS_INVALID_INDEX 21
+
+/**
+ * No device has this ordinal.
+ */
+#define CVC_STATUS_INVALID_DEVICE 22
+
+/**
+ * Not a stream that can be used here.
+ */
+#define CVC_STATUS_INVALID_STREAM 23
+
+/**
+ * Not an event that can be used here.
+ */
+#define CVC_STATUS_INVALID_EVENT 24
+
+/**
+ * This combination is not supported.
+ */
+#define CVC_STATUS_NOT_SUPPORTED 25
+
+/**
+ * Work still runs: the answer of a query, or a timeout that passed.
+ */
+#define CVC_STATUS_NOT_READY 26
+
+/**
+ * The device has no memory left, after all that could be given up was.
+ */
+#define CVC_STATUS_OUT_OF_MEMORY 27
+
+/**
+ * The hard memory limit refuses it.
+ */
+#define CVC_STATUS_LIMIT_EXCEEDED 28
+
+/**
+ * The CUDA driver is not installed.
+ */
+#define CVC_STATUS_NO_DRIVER 29
+
+/**
+ * The CUDA driver is older than the library needs.
+ */
+#define CVC_STATUS_DRIVER_TOO_OLD 30
+
+/**
+ * The driver sees no device.
+ */
+#define CVC_STATUS_NO_DEVICE 31
+
+/**
+ * The library has no kernels for this device.
+ */
+#define CVC_STATUS_NO_KERNEL_IMAGE 32
+
+/**
+ * The driver failed; the message has its code and name.
+ */
+#define CVC_STATUS_DEVICE_ERROR 33
+
+/**
+ * An earlier fault lost the device context; every later call says so.
+ */
+#define CVC_STATUS_CONTEXT_LOST 34
+
+/**
+ * The stream captures a graph, and this call may not take part.
+ */
+#define CVC_STATUS_CAPTURING 35
+
+/**
+ * The process was forked after the library was used; the child cannot use it.
+ */
+#define CVC_STATUS_FORKED 36
+
+/**
+ * A bug in libcvc was caught.
+ */
+#define CVC_STATUS_INTERNAL 37
+
+/**
+ * No dtype, where a default is taken.
+ */
+#define CVC_DTYPE_NONE 0
+
+#define CVC_DTYPE_U8 1
+
+#define CVC_DTYPE_S8 2
+
+#define CVC_DTYPE_U16 3
+
+#define CVC_DTYPE_S16 4
+
+#define CVC_DTYPE_U32 5
+
+#define CVC_DTYPE_S32 6
+
+#define CVC_DTYPE_U64 7
+
+#define CVC_DTYPE_S64 8
+
+#define CVC_DTYPE_F16 9
+
+#define CVC_DTYPE_F32 10
+
+#define CVC_DTYPE_F64 11
+
+#define CVC_DTYPE_C64 12
+
+#define CVC_DTYPE_C128 13
+
+#define CVC_DTYPE_2U8 257
+
+#define CVC_DTYPE_2S8 258
+
+#define CVC_DTYPE_2U16 259
+
+#define CVC_DTYPE_2S16 260
+
+#define CVC_DTYPE_2U32 261
+
+#define CVC_DTYPE_2S32 262
+
+#define CVC_DTYPE_2U64 263
+
+#define CVC_DTYPE_2S64 264
+
+#define CVC_DTYPE_2F16 265
+
+#define CVC_DTYPE_2F32 266
+
+#define CVC_DTYPE_2F64 267
+
+#define CVC_DTYPE_2C64 268
+
+#define CVC_DTYPE_2C128 269
+
+#define CVC_DTYPE_3U8 513
+
+#define CVC_DTYPE_3S8 514
+
+#define CVC_DTYPE_3U16 515
+
+#define CVC_DTYPE_3S16 516
+
+#define CVC_DTYPE_3U32 517
+
+#define CVC_DTYPE_3S32 518
+
+#define CVC_DTYPE_3U64 519
+
+#define CVC_DTYPE_3S64 520
+
+#define CVC_DTYPE_3F16 521
+
+#define CVC_DTYPE_3F32 522
+
+#define CVC_DTYPE_3F64 523
+
+#define CVC_DTYPE_3C64 524
+
+#define CVC_DTYPE_4U8 769
+
+#define CVC_DTYPE_4S8 770
+
+#define CVC_DTYPE_4U16 771
+
+#define CVC_DTYPE_4S16 772
+
+#define CVC_DTYPE_4U32 773
+
+#define CVC_DTYPE_4S32 774
+
+#define CVC_DTYPE_4U64 775
+
+#define CVC_DTYPE_4S64 776
+
+#define CVC_DTYPE_4F16 777
+
+#define CVC_DTYPE_4F32 778
+
+#define CVC_DTYPE_4F64 779
+
+#define CVC_DTYPE_4C64 780
+
+#define CVC_FORMAT_NONE 0
+
+#define CVC_FORMAT_U8 1
+
+#define CVC_FORMAT_S8 2
+
+#define CVC_FORMAT_U16 3
+
+#define CVC_FORMAT_S16 4
+
+#define CVC_FORMAT_U32 5
+
+#define CVC_FORMAT_S32 6
+
+#define CVC_FORMAT_F16 7
+
+#define CVC_FORMAT_F32 8
+
+#define CVC_FORMAT_F64 9
+
+#define CVC_FORMAT_2S16 10
+
+#define CVC_FORMAT_2F16 11
+
+#define CVC_FORMAT_2F32 12
+
+#define CVC_FORMAT_C64 13
+
+#define CVC_FORMAT_2C64 14
+
+#define CVC_FORMAT_C128 15
+
+#define CVC_FORMAT_2C128 16
+
+#define CVC_FORMAT_Y8 17
+
+#define CVC_FORMAT_Y8_ER 18
+
+#define CVC_FORMAT_Y16 19
+
+#define CVC_FORMAT_Y16_ER 20
+
+#define CVC_FORMAT_NV12 21
+
+#define CVC_FORMAT_NV12_ER 22
+
+#define CVC_FORMAT_NV21 23
+
+#define CVC_FORMAT_NV21_ER 24
+
+#define CVC_FORMAT_NV24 25
+
+#define CVC_FORMAT_NV24_ER 26
+
+#define CVC_FORMAT_UYVY 27
+
+#define CVC_FORMAT_UYVY_ER 28
+
+#define CVC_FORMAT_VYUY 29
+
+#define CVC_FORMAT_VYUY_ER 30
+
+#define CVC_FORMAT_YUYV 31
+
+#define CVC_FORMAT_YUYV_ER 32
+
+#define CVC_FORMAT_YUV8 33
+
+#define CVC_FORMAT_YUV8_ER 34
+
+#define CVC_FORMAT_YUV8P 35
+
+#define CVC_FORMAT_YUV8P_ER 36
+
+#define CVC_FORMAT_RGB8 37
+
+#define CVC_FORMAT_BGR8 38
+
+#define CVC_FORMAT_RGBA8 39
+
+#define CVC_FORMAT_BGRA8 40
+
+#define CVC_FORMAT_RGB8P 41
+
+#define CVC_FORMAT_BGR8P 42
+
+#define CVC_FORMAT_RGBA8P 43
+
+#define CVC_FORMAT_BGRA8P 44
+
+#define CVC_FORMAT_RGBF16 45
+
+#define CVC_FORMAT_BGRF16 46
+
+#define CVC_FORMAT_RGBAF16 47
+
+#define CVC_FORMAT_BGRAF16 48
+
+#define CVC_FORMAT_RGBF16P 49
+
+#define CVC_FORMAT_BGRF16P 50
+
+#define CVC_FORMAT_RGBAF16P 51
+
+#define CVC_FORMAT_BGRAF16P 52
+
+#define CVC_FORMAT_RGBF32 53
+
+#define CVC_FORMAT_BGRF32 54
+
+#define CVC_FORMAT_RGBAF32 55
+
+#define CVC_FORMAT_BGRAF32 56
+
+#define CVC_FORMAT_RGBF32P 57
+
+#define CVC_FORMAT_BGRF32P 58
+
+#define CVC_FORMAT_RGBAF32P 59
+
+#define CVC_FORMAT_BGRAF32P 60
+
+#define CVC_FORMAT_HSV8 61
+
+#define CVC_FORMAT_CMYK8 62
+
+#define CVC_FORMAT_YCCK8 63
+
+#define CVC_FILTER_NEAREST 0
+
+#define CVC_FILTER_LINEAR 1
+
+#define CVC_FILTER_CUBIC 2
+
+#define CVC_FILTER_AREA 3
+
+#define CVC_FILTER_LANCZOS 4
+
+#define CVC_FILTER_HAMMING 5
+
+#define CVC_FILTER_BOX 6
+
+/**
+ * To the nearest, halves to even.
+ */
+#define CVC_ROUND_NEAREST 0
+
+/**
+ * Towards zero.
+ */
+#define CVC_ROUND_TRUNCATE 1
+
+/**
+ * Every thread's.
+ */
+#define CVC_SCOPE_GLOBAL 0
+
+/**
+ * The calling thread's.
+ */
+#define CVC_SCOPE_LOCAL 1
+
+#define CVC_ACCESS_READ 1
+
+#define CVC_ACCESS_WRITE 2
+
+#define CVC_ACCESS_READ_WRITE 3
+
+/**
+ * The CPU: memory, streams and operators without a GPU, with the same results.
+ */
+#define CVC_BACKEND_HOST 1
+
+#define CVC_BACKEND_CUDA 2
+
+#define CVC_LOG_ERROR 1
+
+#define CVC_LOG_WARNING 2
+
+#define CVC_LOG_INFO 3
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * The process's own cache, which every language shares. It lives as long as the process: retain and release do nothing.
+ */
+cvc_status_t cvc_cache_default(cvc_cache_t *cache);
+
+/**
+ * A cache of its own: another index with retention limits of its own, over the process's one pool of memory.
+ *
+ * @param options may be null
+ * @param[out] cache to be released with `cvc_cache_release`; objects may outlive it
+ */
+cvc_status_t cvc_cache_create(const struct cvc_cache_options_t *options, cvc_cache_t *cache);
+
+/**
+ * Adds a reference.
+ */
+cvc_status_t cvc_cache_retain(cvc_cache_t cache);
+
+/**
+ * Drops a reference. With the last one the cache keeps nothing any more: what it held goes back once its work is done;
+ * live objects stay valid. Waits for nothing.
+ */
+cvc_status_t cvc_cache_release(cvc_cache_t cache);
+
+/**
+ * Waits for pending work, then gives idle and pending memory back to the driver. Live objects stay valid, but are not
+ * indexed any more. On a GPU this breaks captures that run on the device's pending streams.
+ *
+ * @param device ordinal, or -1: the current one
+ * @param scope `CVC_SCOPE_GLOBAL`: every thread's entries; `CVC_SCOPE_LOCAL`: the calling thread's
+ */
+cvc_status_t cvc_cache_clear(cvc_cache_t cache,
+                             int32_t device,
+                             cvc_scope_t scope);
+
+/**
+ * The number of indexed entries: live, idle and pending; wraps count, views and streams do not.
+ */
+cvc_status_t cvc_cache_count(cvc_cache_t cache, int32_t device, cvc_scope_t scope, uint64_t *count);
+
+/**
+ * The bytes that indexed entries of all threads are charged.
+ */
+cvc_status_t cvc_cache_bytes(cvc_cache_t cache, int32_t device, uint64_t *bytes);
+
+/**
+ * The retention limit; half of the device's memory until it is set.
+ */
+cvc_status_t cvc_cache_get_limit(cvc_cache_t cache, int32_t device, uint64_t *bytes);
+
+/**
+ * Sets the retention limit and evicts down to it, from any thread at any time. It bounds what is retained, and never
+ * refuses an allocation: what does not fit is not indexed. Pending entries stay charged until their work is done. 0
+ * retains nothing. More than the device has is accepted, with a warning; a negative limit is
+ * `CVC_STATUS_INVALID_LIMIT`.
+ */
+cvc_status_t cvc_cache_set_limit(cvc_cache_t cache,
+                                 int32_t device,
+                                 int64_t bytes);
+
+/**
+ * All counts and bytes of one device. Asks the driver what is complete, and does not wait.
+ */
+cvc_status_t cvc_cache_stats(cvc_cache_t cache, int32_t device, struct cvc_cache_stats_t *stats);
+
+/**
+ * Makes the present bytes the peak.
+ */
+cvc_status_t cvc_cache_reset_peak(cvc_cache_t cache, int32_t device);
+
+/**
+ * Gives memory that is in no object back to the driver, down to `keep_bytes`. Touches no idle entry; waits for nothing.
+ */
+cvc_status_t cvc_cache_trim(cvc_cache_t cache,
+                            int32_t device,
+                            uint64_t keep_bytes);
+
+/**
+ * Waits for the work of pending entries and retires them: they become idle, or go back where they pass the limit.
+ *
+ * @param timeout_ns -1: no timeout; else `CVC_STATUS_NOT_READY` when it passes first
+ */
+cvc_status_t cvc_cache_synchronize(cvc_cache_t cache,
+                                   int32_t device,
+                                   int64_t timeout_ns);
+
+/**
+ * Ends the calling thread's part of the cache, as the thread's end does: its live objects become unindexed, what it held
+ * goes to a shared index. Makes no GPU call. For scoped threads and thread pools; the thread may go on using the cache.
+ */
+cvc_status_t cvc_cache_thread_detach(cvc_cache_t cache);
+
+/**
+ * Copies a tensor's elements into one of the same shape and dtype, whatever the strides of both.
+ */
+cvc_status_t cvc_copy(cvc_stream_t stream, cvc_tensor_t src, cvc_tensor_t dst);
+
+/**
+ * Copies host memory into a tensor, in the stream's order. `src` stays valid and unchanged until the stream has passed.
+ *
+ * @param src_strides bytes, one a dimension of `dst`; null: packed
+ */
+cvc_status_t cvc_upload(cvc_stream_t stream,
+                        const void *src,
+                        const int64_t *src_strides,
+                        cvc_tensor_t dst);
+
+/**
+ * Copies a tensor into host memory, in the stream's order. `dst` stays valid until the stream has passed, and holds the
+ * elements from then on.
+ *
+ * @param dst_strides bytes, one a dimension of `src`; null: packed
+ */
+cvc_status_t cvc_download(cvc_stream_t stream,
+                          cvc_tensor_t src,
+                          void *dst,
+                          const int64_t *dst_strides);
+
+/**
+ * Writes zero bytes over a tensor's elements, in the stream's order.
+ */
+cvc_status_t cvc_fill_zero(cvc_stream_t stream, cvc_tensor_t tensor);
+
+/**
+ * What the process runs on, chosen at the first call that needs it: `CVC_BACKEND=cuda|host`, or `auto` (the default),
+ * which takes the host only where no CUDA driver is installed. An error, such as `CVC_STATUS_NO_DRIVER`, stays.
+ */
+cvc_status_t cvc_backend(cvc_backend_t *backend);
+
+/**
+ * The number of devices; their ordinals are 0 to one less.
+ */
+cvc_status_t cvc_device_count(int32_t *count);
+
+/**
+ * Name and memory of a device.
+ */
+cvc_status_t cvc_device_get_info(int32_t device, struct cvc_device_info_t *info);
+
+/**
+ * The calling thread's current device.
+ */
+cvc_status_t cvc_device_get_current(int32_t *device);
+
+/**
+ * Sets the calling thread's current device; on CUDA its primary context becomes current.
+ */
+cvc_status_t cvc_device_set_current(int32_t device);
+
+/**
+ * Waits for all work of the device, then retires the pending entries of every cache. On a GPU this breaks captures that
+ * run on it.
+ *
+ * @param timeout_ns -1: no timeout; else `CVC_STATUS_NOT_READY` when it passes first
+ */
+cvc_status_t cvc_device_synchronize(int32_t device,
+                                    int64_t timeout_ns);
+
+/**
+ * Exports a tensor as a DLPack struct. The memory is kept out of reuse until the struct's deleter has run, on any thread.
+ *
+ * @param consumer stream on which the importer will use the memory: it waits there for what was queued, and the deleter
+ *   notes an access there, so it must live that long; `CVC_STREAM_NONE`: the importer orders its work itself
+ * @param versioned 1: a DLManagedTensorVersioned of version 1.1; 0: a DLManagedTensor
+ * @param[out] managed to be given to an importer, or deleted through its `deleter`
+ */
+cvc_status_t cvc_tensor_to_dlpack(cvc_tensor_t tensor,
+                                  cvc_stream_t consumer,
+                                  int32_t versioned,
+                                  void **managed);
+
+/**
+ * Makes a tensor of a DLPack struct, without a copy, and takes the struct over: its deleter runs when nobody observes the
+ * tensor any more. On failure the struct stays the caller's.
+ *
+ * @param versioned 1: `managed` is a DLManagedTensorVersioned; 0: a DLManagedTensor
+ * @param layout such as "NHWC"; null: none
+ * @param stream on which the producer's work is ordered; `CVC_STREAM_NONE`: there is none
+ */
+cvc_status_t cvc_tensor_from_dlpack(cvc_cache_t cache,
+                                    void *managed,
+                                    int32_t versioned,
+                                    const char *layout,
+                                    cvc_stream_t stream,
+                                    cvc_tensor_t *tensor);
+
+/**
+ * The library's version, such as "0.1.0". Static; needs no driver.
+ */
+const char *cvc_version(void);
+
+/**
+ * `CVC_ABI_VERSION` of the library that is loaded.
+ */
+uint32_t cvc_abi_version(void);
+
+/**
+ * The name of a status, such as "CVC_STATUS_OUT_OF_MEMORY"; "CVC_STATUS_UNKNOWN" for any other number. Static.
+ */
+const char *cvc_status_string(cvc_status_t status);
+
+/**
+ * The text of the calling thread's last error: which argument, its value, and what was expected. Empty before the first
+ * error; a call that succeeds leaves it.
+ *
+ * @param[out] buffer gets the text and a NUL, cut to `length`; may be null when `length` is 0
+ * @param[out] needed gets the bytes of the whole text with its NUL; may be null
+ */
+cvc_status_t cvc_last_error_message(char *buffer,
+                                    size_t length,
+                                    size_t *needed);
+
+/**
+ * Sends messages, which go to standard error in any case, to `callback` as well; null ends that. The callback may run on
+ * any thread that uses the library, with none of its locks held; `message` is valid during the call.
+ */
+cvc_status_t cvc_set_log_callback(cvc_log_fn callback,
+                                  void *context);
+
+/**
+ * Queues a hold on the stream: what is queued after it runs only once `cvc_host_latch_open` was called.
+ */
+cvc_status_t cvc_host_latch_create(cvc_stream_t stream, uint64_t *latch);
+
+/**
+ * Lets the stream of the latch go on. Each latch is opened once.
+ */
+cvc_status_t cvc_host_latch_open(uint64_t latch);
+
+/**
+ * Planes, channels and subsampling of a format.
+ */
+cvc_status_t cvc_format_get_info(cvc_format_t format, struct cvc_format_info_t *info);
+
+/**
+ * An image from the cache, as `cvc_tensor_create` makes tensors: an idle one of the same size, else the smallest idle one
+ * of the same device and format that is large enough, else new memory.
+ */
+cvc_status_t cvc_image_create(cvc_cache_t cache,
+                              const struct cvc_image_desc_t *desc,
+                              cvc_stream_t stream,
+                              cvc_image_t *image);
+
+/**
+ * An image around planes of somebody else, charged nothing. `release`, `context` and `stream` as in `cvc_tensor_wrap`.
+ */
+cvc_status_t cvc_image_wrap(cvc_cache_t cache,
+                            const struct cvc_image_data_t *data,
+                            cvc_release_fn release,
+                            void *context,
+                            cvc_stream_t stream,
+                            cvc_image_t *image);
+
+/**
+ * Where the image's planes lie; the pointers stay valid while a reference does.
+ */
+cvc_status_t cvc_image_get_data(cvc_image_t image, struct cvc_image_data_t *data);
+
+/**
+ * A number for the resource, as `cvc_tensor_get_id`.
+ */
+cvc_status_t cvc_image_get_id(cvc_image_t image, uint64_t *id);
+
+/**
+ * The bytes that the image is charged; 0 for wraps.
+ */
+cvc_status_t cvc_image_nbytes(cvc_image_t image, uint64_t *nbytes);
+
+/**
+ * As `cvc_tensor_begin_access`.
+ */
+cvc_status_t cvc_image_begin_access(cvc_image_t image, cvc_stream_t stream, cvc_access_t access);
+
+/**
+ * As `cvc_tensor_end_access`.
+ */
+cvc_status_t cvc_image_end_access(cvc_image_t image, cvc_stream_t stream, cvc_access_t access);
+
+/**
+ * As `cvc_tensor_synchronize`.
+ */
+cvc_status_t cvc_image_synchronize(cvc_image_t image, int64_t timeout_ns);
+
+/**
+ * Adds a reference.
+ */
+cvc_status_t cvc_image_retain(cvc_image_t image);
+
+/**
+ * Drops a reference, as `cvc_tensor_release`.
+ */
+cvc_status_t cvc_image_release(cvc_image_t image);
+
+/**
+ * An empty batch for up to `capacity` images, from the cache as `cvc_tensor_create` makes tensors. It is charged the
+ * device memory of its records.
+ */
+cvc_status_t cvc_image_batch_create(cvc_cache_t cache,
+                                    int32_t device,
+                                    int32_t capacity,
+                                    cvc_stream_t stream,
+                                    cvc_image_batch_t *batch);
+
+/**
+ * Adds images at the end, all or none, and keeps them.
+ * `CVC_STATUS_CAPACITY_EXCEEDED` over the capacity.
+ */
+cvc_status_t cvc_image_batch_push(cvc_image_batch_t batch, const cvc_image_t *images, int32_t count);
+
+/**
+ * Removes the last `count` images; `CVC_STATUS_CAPACITY_UNDERFLOW` when there are fewer.
+ */
+cvc_status_t cvc_image_batch_pop(cvc_image_batch_t batch, int32_t count);
+
+/**
+ * Removes all images.
+ */
+cvc_status_t cvc_image_batch_clear(cvc_image_batch_t batch);
+
+/**
+ * One image of the batch.
+ *
+ * @param[out] image a reference of its own, to be released
+ */
+cvc_status_t cvc_image_batch_get(cvc_image_batch_t batch, int32_t index, cvc_image_t *image);
+
+/**
+ * What the batch holds, and its records in device memory.
+ *
+ * @param stream the records are written there, and `records` and `formats` are valid for work queued on it from then on;
+ *   `CVC_STREAM_NONE`: nothing is written, and both are null
+ */
+cvc_status_t cvc_image_batch_get_data(cvc_image_batch_t batch,
+                                      cvc_stream_t stream,
+                                      struct cvc_image_batch_data_t *data);
+
+/**
+ * A number for the resource, as `cvc_tensor_get_id`.
+ */
+cvc_status_t cvc_image_batch_get_id(cvc_image_batch_t batch, uint64_t *id);
+
+/**
+ * The bytes that the batch itself is charged, its images aside.
+ */
+cvc_status_t cvc_image_batch_nbytes(cvc_image_batch_t batch, uint64_t *nbytes);
+
+/**
+ * Adds a reference.
+ */
+cvc_status_t cvc_image_batch_retain(cvc_image_batch_t batch);
+
+/**
+ * Drops a reference; with the last one the batch lets go of its images.
+ */
+cvc_status_t cvc_image_batch_release(cvc_image_batch_t batch);
+
+/**
+ * Tells the library where PyCapsule_GetPointer and PyCapsule_IsValid are, so that it need not link Python.
+ */
+cvc_status_t cvc_python_bind(void *capsule_get_pointer, void *capsule_is_valid);
+
+/**
+ * The destructor of a PyCapsule named "dltensor" or "dltensor_versioned": deletes what nobody has taken. Python calls it,
+ * holding its lock.
+ */
+void cvc_python_capsule_destructor(void *capsule);
+
+/**
+ * A stream of `device`, non-blocking unless `flags` has `CVC_STREAM_BLOCKING`.
+ *
+ * @param[out] stream to be destroyed with `cvc_stream_destroy`
+ */
+cvc_status_t cvc_stream_create(int32_t device, uint32_t flags, cvc_stream_t *stream);
+
+/**
+ * Destroys a stream of `cvc_stream_create`. Returns at once; what is queued still runs, and memory that it uses stays
+ * reserved until it is done. No other call may use the handle meanwhile or afterwards.
+ */
+cvc_status_t cvc_stream_destroy(cvc_stream_t stream);
+
+/**
+ * Tells the library that a stream of somebody else lives until `cvc_stream_unregister`, so that it may order work on it
+ * at any time. Without it such a stream is touched only in calls that pass it, each of which records an event there.
+ *
+ * @param flags 0 or `CVC_STREAM_ANNOUNCES_CAPTURES`
+ */
+cvc_status_t cvc_stream_register(int32_t device,
+                                 cvc_stream_t stream,
+                                 uint32_t flags);
+
+/**
+ * Ends what `cvc_stream_register` began, before the stream's owner destroys it.
+ */
+cvc_status_t cvc_stream_unregister(cvc_stream_t stream);
+
+/**
+ * `CVC_STATUS_OK` when all that is queued on the stream is done, `CVC_STATUS_NOT_READY` while it is not.
+ */
+cvc_status_t cvc_stream_query(cvc_stream_t stream);
+
+/**
+ * Waits for all that is queued on the stream, and retires pending entries that it kept.
+ *
+ * @param timeout_ns -1: no timeout; else `CVC_STATUS_NOT_READY` when it passes first
+ */
+cvc_status_t cvc_stream_synchronize(cvc_stream_t stream, int64_t timeout_ns);
+
+/**
+ * Makes work queued on `waits` from now on come after all that is queued on `waited_for` by now. On the GPU; the host does
+ * not wait. A stream does not wait for itself.
+ */
+cvc_status_t cvc_stream_wait_stream(cvc_stream_t waits,
+                                    cvc_stream_t waited_for);
+
+/**
+ * Makes work queued on the stream from now on come after the event's latest record.
+ */
+cvc_status_t cvc_stream_wait_event(cvc_stream_t stream, cvc_event_t event);
+
+/**
+ * A number that no other stream of the process has or will have, unlike the handle.
+ */
+cvc_status_t cvc_stream_get_id(cvc_stream_t stream, uint64_t *id);
+
+/**
+ * The stream's device.
+ */
+cvc_status_t cvc_stream_get_device(cvc_stream_t stream, int32_t *device);
+
+/**
+ * An event of `device`.
+ *
+ * @param flags 0 or `CVC_EVENT_TIMING`
+ * @param[out] event to be destroyed with `cvc_event_destroy`
+ */
+cvc_status_t cvc_event_create(int32_t device, uint32_t flags, cvc_event_t *event);
+
+/**
+ * Destroys an event of `cvc_event_create`; waits that were queued on it still hold.
+ */
+cvc_status_t cvc_event_destroy(cvc_event_t event);
+
+/**
+ * Records the event behind all that is queued on the stream, in place of its earlier record.
+ */
+cvc_status_t cvc_event_record(cvc_event_t event, cvc_stream_t stream);
+
+/**
+ * `CVC_STATUS_OK` when the latest record is done, or there was none; `CVC_STATUS_NOT_READY` while it is not.
+ */
+cvc_status_t cvc_event_query(cvc_event_t event);
+
+/**
+ * Waits for the latest record.
+ *
+ * @param timeout_ns -1: no timeout; else `CVC_STATUS_NOT_READY` when it passes first
+ */
+cvc_status_t cvc_event_synchronize(cvc_event_t event, int64_t timeout_ns);
+
+/**
+ * Milliseconds from one record to the other. Both events have `CVC_EVENT_TIMING`, and their records are done.
+ */
+cvc_status_t cvc_event_elapsed_ms(cvc_event_t start, cvc_event_t end, float *milliseconds);
+
+/**
+ * A tensor from the cache: an idle one of the same shape and strides, else the smallest idle one of the same device,
+ * dtype and layout that is large enough, else new memory. Its bytes are whatever was there. Never waits on the host, but
+ * for pending memory before it would report out-of-memory.
+ *
+ * @param stream whose queued work may use the tensor: memory with work ordered before that is considered too;
+ *   `CVC_STREAM_NONE`: only memory whose work is done
+ * @param[out] tensor to be released with `cvc_tensor_release`
+ */
+cvc_status_t cvc_tensor_create(cvc_cache_t cache,
+                               const struct cvc_tensor_desc_t *desc,
+                               cvc_stream_t stream,
+                               cvc_tensor_t *tensor);
+
+/**
+ * The descriptor of a tensor for `count` images: NHWC for a format of one plane, NCHW for one of a plane a channel.
+ * `CVC_STATUS_NOT_SUPPORTED` for any other.
+ *
+ * @param[out] desc with its `struct_size` set
+ */
+cvc_status_t cvc_tensor_desc_from_image(int32_t device,
+                                        int32_t count,
+                                        int32_t width,
+                                        int32_t height,
+                                        cvc_format_t format,
+                                        int64_t row_align,
+                                        struct cvc_tensor_desc_t *desc);
+
+/**
+ * The bytes that a tensor of this descriptor is charged when new memory is taken for it.
+ */
+cvc_status_t cvc_tensor_desc_nbytes(const struct cvc_tensor_desc_t *desc, uint64_t *nbytes);
+
+/**
+ * A tensor around memory of somebody else, charged nothing. Its last dimension is packed (the last two where the layout
+ * ends with C), strides decrease and do not overlap; dimensions are 1 or more.
+ *
+ * @param release called once with `context` when nobody observes the tensor any more and its work is done; may be null.
+ *   Not called when this fails
+ * @param stream whose queued work writes the memory: every use comes after it; `CVC_STREAM_NONE`: none does
+ */
+cvc_status_t cvc_tensor_wrap(cvc_cache_t cache,
+                             const struct cvc_tensor_data_t *data,
+                             cvc_release_fn release,
+                             void *context,
+                             cvc_stream_t stream,
+                             cvc_tensor_t *tensor);
+
+/**
+ * A view of a whole image as a tensor of one sample: NHWC where one plane has several channels, else NCHW. Keeps the
+ * image. `CVC_STATUS_NOT_SUPPORTED` for subsampled or semi-planar formats.
+ */
+cvc_status_t cvc_tensor_from_image(cvc_image_t image,
+                                   cvc_tensor_t *tensor);
+
+/**
+ * A view of one plane of an image as a tensor HWC, for any format. Keeps the image.
+ */
+cvc_status_t cvc_tensor_from_image_plane(cvc_image_t image, int32_t plane, cvc_tensor_t *tensor);
+
+/**
+ * A view of the same memory with another shape of the same volume. Keeps the memory out of reuse while it lives.
+ *
+ * @param desc its rank, shape and layout count; dtype must be the tensor's or `CVC_DTYPE_NONE`
+ * @param[out] view to be released with `cvc_tensor_release`
+ */
+cvc_status_t cvc_tensor_reshape(cvc_tensor_t tensor,
+                                const struct cvc_tensor_desc_t *desc,
+                                cvc_tensor_t *view);
+
+/**
+ * Where the tensor lies. The pointer stays valid while a reference does; work that uses it is announced with
+ * `cvc_tensor_begin_access` and `cvc_tensor_end_access`.
+ */
+cvc_status_t cvc_tensor_get_data(cvc_tensor_t tensor, struct cvc_tensor_data_t *data);
+
+/**
+ * A number for the resource: memory that the cache hands out again keeps it, and so does a wrap's shell.
+ */
+cvc_status_t cvc_tensor_get_id(cvc_tensor_t tensor, uint64_t *id);
+
+/**
+ * The bytes that the tensor is charged: its memory's whole capacity; 0 for wraps and views.
+ */
+cvc_status_t cvc_tensor_nbytes(cvc_tensor_t tensor, uint64_t *nbytes);
+
+/**
+ * Before a launch of your own: makes the stream wait, on the GPU, for what must come before an access of this kind. Reads
+ * run beside reads; a write waits for all.
+ */
+cvc_status_t cvc_tensor_begin_access(cvc_tensor_t tensor,
+                                     cvc_stream_t stream,
+                                     cvc_access_t access);
+
+/**
+ * After a launch of your own: notes the access. It covers everything queued on the stream by now.
+ */
+cvc_status_t cvc_tensor_end_access(cvc_tensor_t tensor, cvc_stream_t stream, cvc_access_t access);
+
+/**
+ * Waits on the host for all noted work on the tensor's memory.
+ *
+ * @param timeout_ns -1: no timeout; else `CVC_STATUS_NOT_READY` when it passes first
+ */
+cvc_status_t cvc_tensor_synchronize(cvc_tensor_t tensor, int64_t timeout_ns);
+
+/**
+ * The stream of the latest noted access; `CVC_STREAM_NONE` when none is open.
+ */
+cvc_status_t cvc_tensor_last_stream(cvc_tensor_t tensor, cvc_stream_t *stream);
+
+/**
+ * Adds a reference.
+ */
+cvc_status_t cvc_tensor_retain(cvc_tensor_t tensor);
+
+/**
+ * Drops a reference. With the last one the handle is stale at once; the memory is reused when no view, export or batch
+ * holds it, by work that is ordered after its own.
+ */
+cvc_status_t cvc_tensor_release(cvc_tensor_t tensor);
+
+/**
+ * An empty batch for up to `capacity` tensors, from the cache as `cvc_tensor_create` makes tensors. It is charged the
+ * device memory of its records.
+ */
+cvc_status_t cvc_tensor_batch_create(cvc_cache_t cache,
+                                     int32_t device,
+                                     int32_t capacity,
+                                     cvc_stream_t stream,
+                                     cvc_tensor_batch_t *batch);
+
+/**
+ * Adds tensors at the end, all or none, and keeps them. All have the rank, dtype and layout of the
+ * first one; an empty batch takes any.
+ * `CVC_STATUS_CAPACITY_EXCEEDED` over the capacity.
+ */
+cvc_status_t cvc_tensor_batch_push(cvc_tensor_batch_t batch, const cvc_tensor_t *tensors, int32_t count);
+
+/**
+ * Removes the last `count` tensors; `CVC_STATUS_CAPACITY_UNDERFLOW` when there are fewer.
+ */
+cvc_status_t cvc_tensor_batch_pop(cvc_tensor_batch_t batch, int32_t count);
+
+/**
+ * Removes all tensors.
+ */
+cvc_status_t cvc_tensor_batch_clear(cvc_tensor_batch_t batch);
+
+/**
+ * One tensor of the batch.
+ *
+ * @param[out] tensor a reference of its own, to be released
+ */
+cvc_status_t cvc_tensor_batch_get(cvc_tensor_batch_t batch, int32_t index, cvc_tensor_t *tensor);
+
+/**
+ * Puts a tensor in the place of another, as `cvc_tensor_batch_push` would take it.
+ */
+cvc_status_t cvc_tensor_batch_set(cvc_tensor_batch_t batch, int32_t index, cvc_tensor_t tensor);
+
+/**
+ * What the batch holds, and its records in device memory; `stream` as in `cvc_image_batch_get_data`.
+ */
+cvc_status_t cvc_tensor_batch_get_data(cvc_tensor_batch_t batch,
+                                       cvc_stream_t stream,
+                                       struct cvc_tensor_batch_data_t *data);
+
+/**
+ * A number for the resource, as `cvc_tensor_get_id`.
+ */
+cvc_status_t cvc_tensor_batch_get_id(cvc_tensor_batch_t batch, uint64_t *id);
+
+/**
+ * The bytes that the batch itself is charged, its tensors aside.
+ */
+cvc_status_t cvc_tensor_batch_nbytes(cvc_tensor_batch_t batch, uint64_t *nbytes);
+
+/**
+ * Adds a reference.
+ */
+cvc_status_t cvc_tensor_batch_retain(cvc_tensor_batch_t batch);
+
+/**
+ * Drops a reference; with the last one the batch lets go of its tensors.
+ */
+cvc_status_t cvc_tensor_batch_release(cvc_tensor_batch_t batch);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* CVC_H */
