@@ -67,6 +67,7 @@ ACCESS = {"READ": 1, "WRITE": 2, "READ_WRITE": 3}
 BACKEND = {"HOST": 1, "CUDA": 2}
 LOG = {"ERROR": 1, "WARNING": 2, "INFO": 3}
 NORMALIZE_SCALE_IS_STDDEV = 1
+WRAP_KEEP_SHELLS = 1
 
 # Every #define of the header but its include guard and its version numbers.
 CONSTANTS: dict[str, int] = {
@@ -83,6 +84,7 @@ CONSTANTS: dict[str, int] = {
     "CVC_STREAM_ANNOUNCES_CAPTURES": 2,
     "CVC_EVENT_TIMING": 1,
     "CVC_NORMALIZE_SCALE_IS_STDDEV": NORMALIZE_SCALE_IS_STDDEV,
+    "CVC_WRAP_KEEP_SHELLS": WRAP_KEEP_SHELLS,
 }
 for _prefix, _values in (
     ("STATUS", STATUS),

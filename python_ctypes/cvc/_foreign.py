@@ -169,7 +169,10 @@ def packed_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 def _from_interface(source: Any, interface: dict[str, Any], on_host: bool) -> ForeignBuffer:
     try:
         shape = tuple(int(length) for length in interface["shape"])
-        kind = as_type(interface["typestr"])
+        typestr = interface["typestr"]
+        if typestr[0] not in "<|=":
+            raise ValueError(f"typestr is {typestr!r}")
+        kind = as_type(typestr)
         address, read_only = interface["data"]
     except (KeyError, TypeError, ValueError) as error:
         raise invalid(

@@ -115,19 +115,6 @@ _check_version(library_path, _cdll)
 # not, for waits in slices, for releases and for tests of bad input.
 lib, raw = _bind(library_path, _cdll)
 
-_default_cache: int | None = None
-
-
-def default_cache() -> int:
-    """The handle of the process-wide cache. It is asked for at first use, not at import."""
-    global _default_cache
-    if _default_cache is None:
-        cache = ctypes.c_void_p()
-        lib.cvc_cache_default(ctypes.byref(cache))
-        _default_cache = cache.value
-    return _default_cache  # type: ignore[return-value]
-
-
 # A native wait is cut into slices of this length, since Python runs signal handlers only between
 # two calls: Ctrl-C then ends a wait within one slice.
 SLICE_NANOSECONDS = 50_000_000

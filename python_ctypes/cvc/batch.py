@@ -8,15 +8,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from ctypes import byref, c_void_p
 from typing import Any, ClassVar, Generic, TypeVar, Union
 
-from ._abi import DEVICE_CURRENT, STREAM_NONE, ImageBatchData, TensorBatchData, sized
+from ._abi import (
+    DEVICE_CURRENT,
+    STREAM_NONE,
+    WRAP_KEEP_SHELLS,
+    ImageBatchData,
+    TensorBatchData,
+    sized,
+)
+from ._context import default_cache
 from ._convert import int32
 from ._export import no_pickle
-from ._lib import default_cache, lib
+from ._lib import lib
 from ._resource import Resource, handle_of, live
 from .errors import invalid
-from .image import Image, as_image
+from .image import Image, wrap_image
 from .layout import TensorLayout
-from .tensor import Tensor, as_tensor
+from .tensor import Tensor, wrap_tensor
 from .types import Format, public_dtype
 
 _Item = TypeVar("_Item", bound=Union[Image, Tensor])
@@ -237,6 +245,13 @@ class TensorBatch(_Batch[Tensor], noun="tensor_batch"):
             self._items[position] = tensor
 
 
+def _with_flags(buffers: Sequence[Any]) -> Iterator[tuple[Any, int]]:
+    """Each buffer with its wrap's flags: the last one alone drops the idle shells that are left."""
+    last = len(buffers) - 1
+    for index, buffer in enumerate(buffers):
+        yield buffer, 0 if index == last else WRAP_KEEP_SHELLS
+
+
 def as_images(buffers: Sequence[Any] = (), format: Format = Format.NONE) -> ImageBatchVarShape:
     """Use memory of others as a batch of images without a copy: `as_image` of each buffer.
 
@@ -247,7 +262,7 @@ def as_images(buffers: Sequence[Any] = (), format: Format = Format.NONE) -> Imag
     Raises:
         cvc.InvalidArgumentError: there are no buffers, or one is no image of the format.
     """
-    images = [as_image(buffer, format) for buffer in buffers]
+    images = [wrap_image(buffer, format, flags) for buffer, flags in _with_flags(buffers)]
     batch = ImageBatchVarShape(len(images))
     batch.pushback(images)
     return batch
@@ -260,7 +275,7 @@ def as_tensors(buffers: Sequence[Any] = (), layout: str | None = None) -> Tensor
         cvc.InvalidArgumentError: there are no buffers.
         cvc.MismatchError: their ranks or dtypes differ.
     """
-    tensors = [as_tensor(buffer, layout) for buffer in buffers]
+    tensors = [wrap_tensor(buffer, layout, flags) for buffer, flags in _with_flags(buffers)]
     batch = TensorBatch(len(tensors))
     batch.pushback(tensors)
     return batch

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from . import _foreign
 from ._abi import CacheStats as _NativeStats
 from ._abi import sized
+from ._context import default_cache
 from ._convert import int64
 from ._device import device_of, used_devices
-from ._lib import default_cache, lib, wait
+from ._lib import lib, wait
 from .errors import invalid
 from .types import ThreadScope
 

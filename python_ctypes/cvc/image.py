@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 from . import _foreign, _planes, _transfer
 from ._abi import DEVICE_CURRENT, MAX_PLANES, ImageData, ImageDesc, TensorDesc, sized
+from ._context import default_cache
 from ._convert import int64, layout_of, size_of
 from ._export import Export, no_pickle
-from ._lib import default_cache, lib
+from ._lib import lib
 from ._resource import Resource, live
 from .errors import Error, invalid
 from .stream import Stream, consumer_handle, stream_handle
@@ -121,7 +122,8 @@ class Image(Resource, noun="image"):
         """A new image whose bytes are 0, written on the stream (None means the current one)."""
         image = Image(size, format, rowalign, stream=Stream.current if stream is None else stream)
         for index in range(image.format.planes):
-            lib.cvc_fill_zero(stream_handle(stream), live(image._plane_view(index)))
+            plane = image._plane_view(index)
+            lib.cvc_fill_zero(stream_handle(stream), live(plane))
         return image
 
     def close(self) -> None:
@@ -322,6 +324,11 @@ def as_image(buffer: Any, format: Format = Format.NONE) -> Image:
         cvc.InvalidArgumentError: the buffers do not make up an image of the format.
         cvc.NotSupportedError: it is host memory, and the backend is cuda.
     """
+    return wrap_image(buffer, format, 0)
+
+
+def wrap_image(buffer: Any, format: Format, flags: int) -> Image:
+    """`as_image` with the native wrap's flags."""
     consumer = stream_handle(None)
     sources = buffer if isinstance(buffer, (list, tuple)) else [buffer]
     buffers = [_foreign.read_for_wrap(source, consumer) for source in sources]
@@ -329,7 +336,7 @@ def as_image(buffer: Any, format: Format = Format.NONE) -> Image:
     data = sized(ImageData)
     data.device, data.format = buffers[0].device, int(planes.format)
     data.width, data.height = planes.width, planes.height
-    data.plane_count = len(planes.planes)
+    data.plane_count, data.flags = len(planes.planes), flags
     for index, plane in enumerate(planes.planes[:MAX_PLANES]):
         record = data.planes[index]
         record.data = (plane.buffer.address + plane.offset) or None

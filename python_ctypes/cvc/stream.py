@@ -13,18 +13,9 @@ from typing import Any, ClassVar
 
 from . import _foreign
 from ._abi import DEVICE_CURRENT, STATUS, STREAM_NONE, STREAM_PER_THREAD
+from ._context import context
 from ._lib import check, lib, raw, wait
 from .errors import error_of, invalid
-
-
-class _Entered(threading.local):
-    """The streams whose `with` blocks this thread is in, innermost last."""
-
-    def __init__(self) -> None:
-        self.streams: list[Stream] = []
-
-
-_entered = _Entered()
 
 
 class _StreamClass(type):
@@ -35,7 +26,7 @@ class _StreamClass(type):
     @property
     def current(cls) -> Stream:
         """The stream of the innermost `with` block of the calling thread, else the default one."""
-        streams = _entered.streams
+        streams = context.streams
         return streams[-1] if streams else cls._default
 
     @property
@@ -84,7 +75,7 @@ class Stream(metaclass=_StreamClass):
             end(self._handle, self._owner)
 
     def __enter__(self) -> Stream:
-        _entered.streams.append(self)
+        context.streams.append(self)
         return self
 
     def __exit__(
@@ -93,7 +84,7 @@ class Stream(metaclass=_StreamClass):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        streams = _entered.streams
+        streams = context.streams
         if not streams or streams[-1] is not self:
             raise RuntimeError(
                 f"{self!r} is left out of order, or in another thread than it was entered in"
@@ -197,7 +188,9 @@ def _unregister_ended() -> None:
 def _register(handle: int) -> None:
     with _wrappers_lock:
         if handle not in _wrappers:
-            lib.cvc_stream_register(DEVICE_CURRENT, handle, 0)
+            device = c_int32()
+            lib.cvc_stream_get_device(handle, byref(device))
+            lib.cvc_stream_register(device.value, handle, 0)
             _wrappers[handle] = 0
         _wrappers[handle] += 1
     _unregister_ended()
@@ -207,9 +200,12 @@ _StreamClass._default = Stream._adopt(0, None, None)
 
 
 def stream_handle(stream: Stream | None, name: str = "stream") -> int:
-    """The handle of a stream argument; None means the thread's current stream."""
+    """The handle of a stream argument; None means the thread's current stream.
+
+    Every operator asks, so that a thread that gets its results from the cache has its context.
+    """
+    streams = context.streams
     if stream is None:
-        streams = _entered.streams
         return streams[-1]._handle if streams else 0
     if not isinstance(stream, Stream):
         raise invalid(

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 from . import _foreign, _transfer
 from ._abi import DEVICE_CURRENT, TensorData, TensorDesc, sized
+from ._context import default_cache
 from ._convert import int32, int64, layout_of, shape_of, size_of
 from ._export import Export, no_pickle
-from ._lib import default_cache, lib
+from ._lib import lib
 from ._resource import Resource, handle_of, live
 from .errors import Error, invalid
 from .layout import TensorLayout
@@ -43,6 +44,7 @@ def _desc_of_images(count: int, width: int, height: int, format: int, row_align:
     lib.cvc_tensor_desc_from_image(
         DEVICE_CURRENT, count, width, height, format, row_align, byref(desc)
     )
+    desc.device = DEVICE_CURRENT  # that of the day it is used, not of the day it was made
     return desc
 
 
@@ -283,9 +285,13 @@ def as_tensor(
         cvc.InvalidArgumentError: its strides or its layout are not possible for a tensor.
         cvc.NotSupportedError: it is host memory, and the backend is cuda.
     """
+    return wrap_tensor(buffer if image is None else image, layout, 0)
+
+
+def wrap_tensor(source: Any, layout: str | None, flags: int) -> Tensor:
+    """`as_tensor` with the native wrap's flags."""
     from .image import Image
 
-    source = buffer if image is None else image
     out = c_void_p()
     if isinstance(source, Image):
         lib.cvc_tensor_from_image(live(source, "image"), byref(out))
@@ -297,10 +303,10 @@ def as_tensor(
         shape = tuple(data.shape[: data.rank])
         lib.cvc_tensor_reshape(live(source, "buffer"), _desc(shape, 0, labels, 0), byref(out))
         return Tensor._adopt(out.value, source._read_only)
-    return _wrap(_foreign.read_for_wrap(source, stream_handle(None)), layout)
+    return _wrap(_foreign.read_for_wrap(source, stream_handle(None)), layout, flags)
 
 
-def _wrap(buffer: _foreign.ForeignBuffer, layout: str | None) -> Tensor:
+def _wrap(buffer: _foreign.ForeignBuffer, layout: str | None, flags: int) -> Tensor:
     shape, strides = buffer.shape, buffer.strides
     if not shape:  # a scalar array counts as one of rank 1
         shape, strides = (1,), (buffer.type.itemsize,)
@@ -311,6 +317,7 @@ def _wrap(buffer: _foreign.ForeignBuffer, layout: str | None) -> Tensor:
     data.shape[: len(shape)] = shape
     data.strides[: len(shape)] = strides
     data.dtype, data.layout, data.data = buffer.type, layout_of(layout), buffer.address or None
+    data.flags = flags
     keeper = _foreign.Keeper(buffer.owner)
     out = c_void_p()
     try:

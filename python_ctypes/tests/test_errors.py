@@ -13,7 +13,8 @@ from support import output_of
 import cvc
 from cvc import _abi
 from cvc._abi import STATUS, sized
-from cvc._lib import default_cache, last_error_message, raw
+from cvc._context import default_cache
+from cvc._lib import last_error_message, raw
 
 HUGE = 2**62
 
@@ -540,7 +541,7 @@ def test_objects_of_different_devices():
             import ctypes
             import numpy as np
             import cvc
-            from cvc._lib import default_cache, lib
+            from cvc._context import default_cache
 
             assert cvc.device_count() == 2
             first = cvc.upload(np.zeros((4, 4, 3), np.uint8), "HWC")

@@ -250,7 +250,7 @@ def test_packed_rows():
         (
             (257, 231),
             Format.U8,
-            "xyCrodHlimaWab",
+            "xyCrodHlimpWqb",
             np.uint8,
             (1, 1, 1, 1, 1, 1, 231, 1, 1, 1, 1, 257, 1, 1),
         ),

@@ -23,7 +23,7 @@ on_host = pytest.mark.skipif(cvc.backend() != "host", reason="host memory is the
         (5, (32, 16), cvc.Format.RGBA8, cvc.TensorLayout.NHWC, (5, 16, 32, 4), np.uint8),
         (2, (38, 7), cvc.Format.RGB8p, cvc.TensorLayout.NCHW, (2, 3, 7, 38), np.uint8),
         (1, (3, 2), cvc.Format.RGBf32, cvc.TensorLayout.NHWC, (1, 2, 3, 3), np.float32),
-        (3, (9, 4), cvc.Format.U16, cvc.TensorLayout.NCHW, (3, 1, 4, 9), np.uint16),
+        (3, (9, 4), cvc.Format.U16, cvc.TensorLayout.NHWC, (3, 4, 9, 1), np.uint16),
     ],
 )
 def test_creation_for_images(count, size, format, layout, shape, dtype):
