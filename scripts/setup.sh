@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Puts what the other targets need into build/: `setup.sh venv nvcc valgrind`. What is there already costs no call.
+# Puts what the other targets need into build/, or installs it: `setup.sh venv nvcc valgrind pkg-config`. What is there
+# already costs no call.
 set -uo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -65,19 +66,21 @@ setup_nvcc() {
   touch build.rs
 }
 
-setup_valgrind() {
-  command -v valgrind >/dev/null && return 0
-  apt_install valgrind && return 0
-  skip valgrind "it is not installed, and apt-get could not install it"
+# A tool from Debian's package of the same name.
+setup_tool() {
+  command -v "$1" >/dev/null && return 0
+  apt_install "$1" && return 0
+  skip "$1" "it is not installed, and apt-get could not install it"
   return 1
 }
 
 status=0
 for what in "$@"; do
   case $what in
-    venv | nvcc | valgrind) "setup_$what" || status=1 ;;
+    venv | nvcc) "setup_$what" || status=1 ;;
+    valgrind | pkg-config) setup_tool "$what" || status=1 ;;
     *)
-      echo "setup.sh: $what is not known; venv, nvcc and valgrind are" >&2
+      echo "setup.sh: $what is not known; venv, nvcc, valgrind and pkg-config are" >&2
       exit 2
       ;;
   esac

@@ -10,7 +10,7 @@ CTEST=$(dirname "$CMAKE")/ctest
 VENV_BIN=$BUILD/venv/bin
 
 set_up() {
-  scripts/setup.sh venv nvcc valgrind || say "going on without what was skipped"
+  scripts/setup.sh venv nvcc valgrind pkg-config || say "going on without what was skipped"
   retry cargo fetch --locked --quiet
 }
 

@@ -9,7 +9,7 @@ CTEST=$(dirname "$CMAKE")/ctest
 HOST=$(rustc -vV | sed -n 's/^host: //p')
 
 set_up() {
-  scripts/setup.sh venv nvcc valgrind || say "going on without what was skipped"
+  scripts/setup.sh venv nvcc valgrind pkg-config || say "going on without what was skipped"
   retry cargo fetch --locked --quiet
 }
 
