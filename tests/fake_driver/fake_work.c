@@ -76,9 +76,7 @@ unsigned cuStreamGetId(struct stream *handle, uint64_t *id) {
   return SUCCESS;
 }
 unsigned cuStreamGetCtx(struct stream *handle, struct context **context) {
-  ENTER();
-  if (!current)
-    return INVALID_CONTEXT;
+  NEED_CONTEXT();
   *context = handle->context;
   return SUCCESS;
 }
@@ -180,6 +178,7 @@ unsigned cuLibraryLoadData(struct library **library, const char *image, void *op
                            unsigned library_count) {
   (void)options, (void)values, (void)library_options, (void)library_values;
   NEED_CONTEXT();
+  UNSAFE_IN_CAPTURE();
   if (count || library_count || (uintptr_t)image % 16)
     return INVALID_VALUE;
   if (memcmp(image, "FAKE", 4))
@@ -300,6 +299,7 @@ unsigned cuKernelGetName(const char **name, struct kernel *kernel) {
 }
 unsigned cuFuncLoad(struct function *function) {
   NEED_CONTEXT();
+  UNSAFE_IN_CAPTURE();
   function->kernel->loaded[function->device] = 1;
   return SUCCESS;
 }

@@ -197,9 +197,6 @@ impl Device {
         }
         // A capture that another thread runs must survive this.
         let _relaxed = Relaxed::enter(self)?;
-        let mut context = 0;
-        // SAFETY: `context` is writable. The reference taken here is kept for the life of the process.
-        unsafe { call!(self, cuDevicePrimaryCtxRetain(&mut context, self.handle))? };
         let mut granularity = 0;
         if self.virtual_memory {
             let properties = super::memory::properties(self.ordinal);
@@ -212,6 +209,9 @@ impl Device {
                 )?;
             }
         }
+        let mut context = 0;
+        // SAFETY: `context` is writable. The reference taken here is kept for the life of the process.
+        unsafe { call!(self, cuDevicePrimaryCtxRetain(&mut context, self.handle))? };
         let ready = self.ready.get_or_init(|| Ready {
             context,
             granularity: (granularity as u64).max(super::memory::CHUNK_BYTES),

@@ -136,8 +136,9 @@ impl KernelSet {
         Ok(())
     }
 
+    /// The function of a kernel that has a slot.
     #[inline]
-    fn find(&self, session: &Session, kernel: &'static Kernel) -> Result<&Function> {
+    fn find(&self, kernel: &'static Kernel) -> Option<&Function> {
         let key = kernel as *const Kernel as usize;
         for at in probe(key) {
             let slot = &self.slots[at];
@@ -145,13 +146,13 @@ impl KernelSet {
                 found if found == key => {
                     let function = slot.function.load(Ordering::Relaxed);
                     // SAFETY: it was written before the key, and what it points to lives as long as `self`.
-                    return Ok(unsafe { &*function });
+                    return Some(unsafe { &*function });
                 }
-                0 => break,
+                0 => return None,
                 _ => {}
             }
         }
-        self.find_by_name(session, kernel)
+        None
     }
 
     /// The first launch of a kernel: finds it by its symbol and gives it a slot.
@@ -184,6 +185,12 @@ impl KernelSet {
         Ok(unsafe { &*function })
     }
 
+    /// Whether the next launch of the kernel finds it without a lock.
+    #[cfg(test)]
+    pub fn has_slot(&self, kernel: &'static Kernel) -> bool {
+        self.find(kernel).is_some()
+    }
+
     fn load_one(&self, session: &Session, name: &str) -> Result<Function> {
         let Ok(symbol) = CString::new(name) else {
             fail!(Status::Internal, "kernel name {name:?} contains a NUL byte");
@@ -207,7 +214,10 @@ impl KernelSet {
 
     /// Launches one kernel with its parameter block.
     pub fn launch(&self, session: &Session, stream: StreamHandle, launch: &Launch) -> Result<()> {
-        let function = self.find(session, launch.kernel)?;
+        let function = match self.find(launch.kernel) {
+            Some(function) => function,
+            None => self.find_by_name(session, launch.kernel)?,
+        };
         let bytes = launch.params.len();
         // The driver reads the kernel's own size from the pointer: a shorter block would be overrun.
         if bytes > MAX_PARAMS_BYTES

@@ -307,6 +307,16 @@ fn a_kernel_that_faults_is_reported_by_what_follows() {
     mentions(&error, &["700 CUDA_ERROR_ILLEGAL_ADDRESS", "new process"]);
     refused(fake.backend.launch(0, stream, &launch), Status::ContextLost);
     assert_eq!(fake.backend.stream_destroy(0, stream), Ok(()));
+    // A thread that is still in the lost context can ask about another device.
+    fake.control
+        .set_current(fake.control.of_device("fake_runtime_context", 0));
+    let other = fake.backend.stream_create(1, false).expect("a stream");
+    let identity = fake.backend.stream_identify(other).expect("it lives");
+    assert_eq!(identity.device, 1);
+    let memory = fake.backend.memory_allocate(1, 512).expect("memory");
+    assert_eq!(fake.backend.pointer_device(memory), Ok(Some(1)));
+    // Its own default stream is lost with it.
+    refused(fake.backend.stream_identify(0), Status::ContextLost);
 }
 
 #[test]

@@ -54,6 +54,11 @@ fn all_kernels_are_loaded_before_the_first_launch_and_found_once() {
             assert_eq!(fake.control.last_launch(), [3, 2, 1, 32, 4, 1, 0]);
         }
         assert_eq!(fake.control.get("lazy_loads"), 0);
+        let session = fake.backend.enter(0).expect("it works");
+        let kernels = session.kernels().expect("they are loaded");
+        assert!(kernels.has_slot(&STORE) && kernels.has_slot(&STORE_TOO));
+        assert!(!kernels.has_slot(&WIDE));
+        drop(session);
         let loads = fake.control.calls("cuLibraryGetKernel");
         let searches = if let Version::Cuda12 = version { 2 } else { 0 };
         assert_eq!(loads, searches);

@@ -274,6 +274,9 @@ fn fills_clear_rows_and_nothing_between_them() {
             );
         }
     }
+    // Packed rows, one row and each row beyond the limit are runs of bytes.
+    assert_eq!(fake.control.calls("cuMemsetD8Async"), 1 + 1 + 9);
+    assert_eq!(fake.control.calls("cuMemsetD2D8Async"), 1);
 }
 
 #[test]

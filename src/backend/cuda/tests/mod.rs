@@ -166,6 +166,13 @@ impl Control {
         unsafe { capture(stream, i32::from(on)) }
     }
 
+    /// The calling thread's capture mode; 0 is the one that every thread starts in.
+    fn capture_mode(&self) -> u32 {
+        let mode: unsafe extern "C" fn() -> u32 = self.function("fake_capture_mode");
+        // SAFETY: it takes nothing.
+        unsafe { mode() }
+    }
+
     fn last_launch(&self) -> [u32; 7] {
         let mut numbers = [0; 7];
         let last: unsafe extern "C" fn(*mut u32) = self.function("fake_last_launch");

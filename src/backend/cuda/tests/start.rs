@@ -10,19 +10,22 @@ use crate::backend::cuda::driver_is_installed;
 use crate::backend::cuda::library::OVERRIDE_VARIABLE;
 use crate::backend::{Backend, BackendKind};
 
-/// Runs the named test of this module in a process of its own, where `CVC_CUDA_LIBRARY` names `library`. Whether this is
-/// that process.
-fn in_child(test: &str, library: &Path) -> bool {
-    const MARK: &str = "CVC_FAKE_DRIVER_CHILD";
-    if std::env::var_os(MARK).is_some() {
-        return true;
-    }
+const CHILD_MARK: &str = "CVC_FAKE_DRIVER_CHILD";
+
+fn is_child() -> bool {
+    std::env::var_os(CHILD_MARK).is_some()
+}
+
+/// Runs the named test of this module in a process of its own, where `CVC_CUDA_LIBRARY` names `library` and the fake
+/// driver's `cuInit` gives `code`.
+fn run_child(test: &str, library: &Path, code: u32) {
     let module = module_path!();
     let module = module.split_once("::").map_or(module, |(_, path)| path);
     let output = Command::new(std::env::current_exe().expect("this program has a path"))
         .args(["--exact", &format!("{module}::{test}"), "--nocapture"])
-        .env(MARK, "1")
+        .env(CHILD_MARK, "1")
         .env(OVERRIDE_VARIABLE, library)
+        .env("FAKE_CUDA_INIT", code.to_string())
         .output()
         .expect("this program starts again");
     let text = String::from_utf8_lossy(&output.stdout);
@@ -31,38 +34,53 @@ fn in_child(test: &str, library: &Path) -> bool {
         "{text}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    false
 }
 
 #[test]
 fn a_library_that_cannot_be_opened_is_no_driver_but_counts_as_installed() {
-    let path = Path::new("/nowhere/libcuda.so.1");
-    if in_child(
-        "a_library_that_cannot_be_opened_is_no_driver_but_counts_as_installed",
-        path,
-    ) {
-        let error = refused(CudaBackend::new().map(|_| ()), Status::NoDriver);
-        mentions(&error, &[OVERRIDE_VARIABLE, "/nowhere/libcuda.so.1"]);
-        let again = refused(CudaBackend::new().map(|_| ()), Status::NoDriver);
-        assert_eq!(error, again);
-        // Somebody asked for this library: taking the host instead would hide the mistake.
-        assert!(driver_is_installed());
+    const PATH: &str = "/nowhere/libcuda.so.1";
+    if !is_child() {
+        let test = "a_library_that_cannot_be_opened_is_no_driver_but_counts_as_installed";
+        return run_child(test, Path::new(PATH), 0);
     }
+    let error = refused(CudaBackend::new().map(|_| ()), Status::NoDriver);
+    mentions(&error, &[OVERRIDE_VARIABLE, PATH]);
+    let again = refused(CudaBackend::new().map(|_| ()), Status::NoDriver);
+    assert_eq!(error, again);
+    // Somebody asked for this library: taking the host instead would hide the mistake.
+    assert!(driver_is_installed());
 }
 
 #[test]
 fn the_variable_names_the_library_that_is_used() {
-    let path = library_file(Version::Cuda13);
-    if in_child("the_variable_names_the_library_that_is_used", &path) {
-        assert!(driver_is_installed());
-        let backend = CudaBackend::new().expect("the fake driver works");
-        assert_eq!(backend.kind(), BackendKind::Cuda);
-        assert_eq!(backend.device_count(), 2);
-        let info = backend.device_info(1).expect("there are two devices");
-        assert_eq!(info.name, "Fake GPU 1");
-        assert_eq!(info.total_memory, 1 << 30);
+    if !is_child() {
+        let path = library_file(Version::Cuda13);
+        run_child("the_variable_names_the_library_that_is_used", &path, 0);
+        return fs::remove_file(&path).expect("it is ours");
     }
-    fs::remove_file(&path).expect("it is ours");
+    assert!(driver_is_installed());
+    let backend = CudaBackend::new().expect("the fake driver works");
+    assert_eq!(backend.kind(), BackendKind::Cuda);
+    assert_eq!(backend.device_count(), 2);
+    let info = backend.device_info(1).expect("there are two devices");
+    assert_eq!(info.name, "Fake GPU 1");
+    assert_eq!(info.total_memory, 1 << 30);
+}
+
+#[test]
+fn a_stub_counts_as_no_driver_and_a_broken_driver_as_one() {
+    if !is_child() {
+        let path = library_file(Version::Cuda13);
+        for code in [34, 999] {
+            let test = "a_stub_counts_as_no_driver_and_a_broken_driver_as_one";
+            run_child(test, &path, code);
+        }
+        return fs::remove_file(&path).expect("it is ours");
+    }
+    let code = std::env::var("FAKE_CUDA_INIT").expect("the parent set it");
+    assert_eq!(driver_is_installed(), code == "999");
+    let error = refused(CudaBackend::new().map(|_| ()), Status::NoDriver);
+    mentions(&error, &[&code]);
 }
 
 #[test]

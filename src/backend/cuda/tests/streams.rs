@@ -103,6 +103,7 @@ fn waits_end_when_another_thread_opens_the_latch() {
         let waited = std::thread::scope(|scope| {
             let waiter = scope.spawn(|| backend.stream_synchronize(0, stream, timeout));
             while fake.control.calls("cuStreamQuery") + fake.control.get("waits") == asked {
+                assert!(!waiter.is_finished());
                 std::thread::yield_now();
             }
             assert!(!waiter.is_finished());
@@ -225,6 +226,11 @@ fn nobodys_capture_breaks() {
     let latch = backend.latch_create(0, stream).expect("a latch");
     backend.latch_open(latch).expect("it is closed");
     backend.memory_allocate(1, 512).expect("memory");
+    assert_eq!(
+        fake.control.capture_mode(),
+        0,
+        "the thread's own mode is back"
+    );
     // Questions about the capturing stream itself never reach the driver.
     let error = refused(backend.stream_query(0, captured), Status::Capturing);
     mentions(&error, &[&format!("{captured:#x}")]);
