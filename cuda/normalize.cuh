@@ -1,0 +1,108 @@
+// Parameter blocks and per-element arithmetic of the normalize kernels, for the host and the GPU build.
+#ifndef CVC_NORMALIZE_CUH
+#define CVC_NORMALIZE_CUH
+
+#include <stdint.h>
+
+#include "saturate.cuh"
+#include "view.cuh"
+
+// What both kernels subtract and multiply by. Base and scale each come from an F32 tensor in device memory,
+// whose strides are 0 where it is broadcast, or from the values here, where the view's `data` is 0.
+struct cvc_normalize_values {
+  cvc_view base;
+  cvc_view scale;
+  double scale_values_double[4]; // as scale_values, computed in double, for double arithmetic
+  float base_values[4];          // channel c takes entry c % 4: one value is repeated four times
+  float scale_values[4];         // already 1 / sqrt(scale^2 + epsilon) where the caller gave deviations
+  float global_scale;
+  float global_shift;
+  float epsilon;
+  uint32_t
+      scale_is_deviation; // 1: `scale`'s tensor holds deviations; the values above are never inverted again
+  uint32_t src_kind;      // cvc_kind: U8, S8, U16, S16, S32, F16, F32 or F64
+  uint32_t dst_kind;
+};
+
+// Kernel `cvc_normalize`: one batch of equally sized images. A work item is a row: item i is row i % height,
+// with all its channels, of image i / height. The views share no byte, or are the same view of elements of
+// one size.
+struct cvc_normalize_params {
+  cvc_view src;
+  cvc_view dst;
+  int64_t images;
+  int64_t channels;
+  int64_t height;
+  int64_t width;
+  cvc_normalize_values values;
+};
+
+// One image (or some of its planes, where they are not equally spaced) of the var-shape form. stride_n of the
+// views is not used.
+struct cvc_normalize_image {
+  cvc_view src;
+  cvc_view dst;
+  int64_t first_item; // how many rows the entries before this one have
+  int32_t width;
+  int32_t height;
+  int32_t channels;
+  int32_t first_channel; // the channel, for base and scale, of this entry's first one
+  int32_t image_index;   // the index n of base and scale
+  int32_t reserved;
+};
+
+constexpr int cvc_normalize_max_images = 34;
+
+// Kernel `cvc_normalize_var_shape`: images of any sizes. A work item is a row of one image.
+struct cvc_normalize_var_shape_params {
+  cvc_normalize_values values;
+  int32_t count;
+  int32_t reserved;
+  cvc_normalize_image images[cvc_normalize_max_images];
+};
+
+static_assert(sizeof(cvc_normalize_values) == 168, "the Rust mirror has this size");
+static_assert(sizeof(cvc_normalize_params) == 280, "the Rust mirror has this size");
+static_assert(sizeof(cvc_normalize_image) == 112, "the Rust mirror has this size");
+static_assert(sizeof(cvc_normalize_var_shape_params) == 3984,
+              "the Rust mirror has this size; the most is 4096");
+
+CVC_HD inline bool cvc_normalize_in_double(uint32_t src_kind, uint32_t dst_kind) {
+  return src_kind == cvc_kind_f64 || dst_kind == cvc_kind_f64;
+}
+
+CVC_HD_INLINE float cvc_square_root(float value) {
+#if defined(__CUDA_ARCH__)
+  return __fsqrt_rn(value);
+#else
+  return __builtin_sqrtf(value);
+#endif
+}
+
+CVC_HD_INLINE double cvc_square_root(double value) {
+#if defined(__CUDA_ARCH__)
+  return __dsqrt_rn(value);
+#else
+  return __builtin_sqrt(value);
+#endif
+}
+
+// 1 / sqrt(deviation^2 + epsilon), each step rounded.
+template <class Arithmetic>
+CVC_HD_INLINE Arithmetic cvc_inverse_deviation(Arithmetic deviation, Arithmetic epsilon) {
+  const Arithmetic square = deviation * deviation;
+  const Arithmetic variance = square + epsilon;
+  return static_cast<Arithmetic>(1) / cvc_square_root(variance);
+}
+
+// (value - base) * scale * global_scale + global_shift, each step rounded.
+template <class Arithmetic>
+CVC_HD_INLINE Arithmetic cvc_normalize_value(Arithmetic value, Arithmetic base, Arithmetic scale,
+                                             Arithmetic global_scale, Arithmetic global_shift) {
+  const Arithmetic centred = value - base;
+  const Arithmetic scaled = centred * scale;
+  const Arithmetic product = scaled * global_scale;
+  return product + global_shift;
+}
+
+#endif
