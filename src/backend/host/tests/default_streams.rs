@@ -56,6 +56,27 @@ fn the_legacy_stream_does_not_wait_for_or_hold_non_blocking_streams() {
 }
 
 #[test]
+fn the_legacy_stream_waits_for_streams_that_were_idle_for_long() {
+    // So many that idle ones are taken off the list of whom to wait for.
+    let backend = backend();
+    let streams: Vec<_> = (0..200)
+        .map(|_| backend.stream_create(0, true).unwrap())
+        .collect();
+    for stream in &streams {
+        backend.call(0, *stream, || {}).unwrap();
+        synchronize(&backend, *stream);
+    }
+    for stream in [streams[0], streams[199]] {
+        let latch = backend.latch_create(0, stream).unwrap();
+        assert_held(&backend, STREAM_LEGACY);
+        backend.call(0, STREAM_LEGACY, || {}).unwrap();
+        assert_held(&backend, STREAM_LEGACY);
+        backend.latch_open(latch).unwrap();
+        synchronize(&backend, STREAM_LEGACY);
+    }
+}
+
+#[test]
 fn each_thread_has_its_own_default_stream_and_its_end_loses_no_work() {
     let backend = backend();
     let log = Log::default();
