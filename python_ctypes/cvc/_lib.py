@@ -93,7 +93,7 @@ def _bind(path: str, cdll: ctypes.CDLL) -> tuple[Any, Any]:
         for bound in (raw_function, function):
             bound.restype, bound.argtypes = result, arguments
         if result is ctypes.c_int32:
-            function.errcheck = _raise_on_failure
+            function.errcheck = _raise_on_failure  # type: ignore[assignment]
         checked[name], unchecked[name] = function, raw_function
     return SimpleNamespace(**checked), SimpleNamespace(**unchecked)
 

@@ -21,7 +21,7 @@ class CacheStats(NamedTuple):
 
     limit_bytes: int
     """What the cache may retain."""
-    count: int
+    count: int  # type: ignore[assignment]
     """Entries that the cache knows: live, idle and pending ones."""
     bytes: int
     """What these entries are charged."""

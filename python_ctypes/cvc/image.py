@@ -216,10 +216,9 @@ class Image(Resource, noun="image"):
         width, height = data.width, data.height
         if data.plane_count == 1:
             channels = Type(format_info(data.format).plane_dtype[0]).components
-            inferred = ("HW", (height, width))
-            if channels > 1:
-                inferred = ("HWC", (height, width, channels))
-            return [_relabelled(self._plane_view(0), *inferred, layout)]
+            lengths = (self._data.planes[0].height, self._data.planes[0].width, channels)
+            rank = 3 if channels > 1 else 2
+            return [_relabelled(self._plane_view(0), "HWC"[:rank], lengths[:rank], layout)]
         if self._is_evenly_planar():
             out = c_void_p()
             lib.cvc_tensor_from_image(live(self), byref(out))

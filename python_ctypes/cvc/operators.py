@@ -308,7 +308,8 @@ def _set_values(params: NormalizeParams, name: str, values: Values) -> None:
     if isinstance(values, Tensor):
         setattr(params, name, _tensor(values, name))
         return
-    numbers = [float(values)] if not hasattr(values, "__len__") else [float(v) for v in values]
+    listed: Any = values if hasattr(values, "__len__") else (values,)
+    numbers = [float(value) for value in listed]
     if not 1 <= len(numbers) <= 4:
         raise invalid(
             "INVALID_ARGUMENT", f"{name} has {len(numbers)} values, expected one, or one a channel"

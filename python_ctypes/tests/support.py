@@ -71,8 +71,9 @@ def local_count() -> int:
 
 
 def environment(**changes: str) -> dict[str, str]:
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGE), str(TESTS)]), **changes}
-    return {name: value for name, value in variables.items() if value is not None}
+    """The variables of a child process: this process's backend, by name, and the paths of tests."""
+    paths = os.pathsep.join([str(PACKAGE), str(TESTS)])
+    return {**os.environ, "CVC_BACKEND": cvc.backend(), "PYTHONPATH": paths, **changes}
 
 
 def run(program: str, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
