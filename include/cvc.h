@@ -379,6 +379,46 @@ typedef struct cvc_image_batch_data_t {
 } cvc_image_batch_data_t;
 
 /**
+ * Resampling filter, with Pillow's meaning. `CVC_FILTER_AREA` is known but refused by pillow_resize.
+ */
+typedef int32_t cvc_filter_t;
+
+/**
+ * How convert_to rounds to integers.
+ */
+typedef int32_t cvc_round_t;
+
+/**
+ * Parameters of normalize.
+ */
+typedef struct cvc_normalize_params_t {
+  size_t struct_size;
+  /**
+   * F32 tensors in src's layout, each dimension 1 or src's; null: the values below.
+   */
+  cvc_tensor_t base;
+  cvc_tensor_t scale;
+  float base_values[4];
+  /**
+   * 1, or the number of channels.
+   */
+  int32_t base_count;
+  float scale_values[4];
+  int32_t scale_count;
+  float global_scale;
+  float global_shift;
+  float epsilon;
+  /**
+   * 0 or `CVC_NORMALIZE_SCALE_IS_STDDEV`.
+   */
+  uint32_t flags;
+  /**
+   * Of the `_new` forms: dst's dtype; `CVC_DTYPE_NONE`: src's.
+   */
+  cvc_dtype_t dst_dtype;
+} cvc_normalize_params_t;
+
+/**
  * A tensor to make.
  */
 typedef struct cvc_tensor_desc_t {
@@ -463,16 +503,6 @@ typedef struct cvc_tensor_batch_data_t {
    */
   void *records;
 } cvc_tensor_batch_data_t;
-
-/**
- * Resampling filter, with Pillow's meaning. `CVC_FILTER_AREA` is known but refused by pillow_resize.
- */
-typedef int32_t cvc_filter_t;
-
-/**
- * How convert_to rounds to integers.
- */
-typedef int32_t cvc_round_t;
 
 /**
  * Success.
@@ -1309,6 +1339,235 @@ cvc_status_t cvc_image_batch_retain(cvc_image_batch_t batch);
  * Drops a reference; with the last one the batch lets go of its images.
  */
 cvc_status_t cvc_image_batch_release(cvc_image_batch_t batch);
+
+/**
+ * Mirrors images of any dtype. `dst` has the layout, shape and dtype of `src`, or is `src`: then it works in place.
+ *
+ * What all operators have in common: they queue work on `stream` and return. Everything is checked before, and a call
+ * that fails has changed nothing. Inputs and outputs are ordered, on the GPU, against what any stream does with them:
+ * reads run together, a write waits for all. All tensors are of one device, which is the stream's. A layout has labels
+ * among N, C, H and W, and a W; what is missing counts as 1. Lanes of a vector dtype are channels; there are 1 to 4 of
+ * them. A tensor with a dimension of 0 is valid, and nothing is done. An output may be the input itself where the
+ * operator says so; else it shares no memory with any input. The `_new` forms take their output from the cache of `src`,
+ * with the default alignment and `stream` as its consumer.
+ *
+ * Errors that all have: `CVC_STATUS_DEVICE_MISMATCH` (a tensor or the stream is of another device than `src`),
+ * `CVC_STATUS_INVALID_LAYOUT` (none, one with other labels, or not that of `src`), `CVC_STATUS_INVALID_SHAPE` (more than 4
+ * channels), `CVC_STATUS_SHAPE_MISMATCH`, `CVC_STATUS_DTYPE_MISMATCH`, `CVC_STATUS_NOT_SUPPORTED` (vectors in several
+ * planes), `CVC_STATUS_INVALID_ARGUMENT` (`dst` overlaps an input), `CVC_STATUS_INVALID_STREAM`, `CVC_STATUS_CAPTURING`,
+ * and those of handles and pointers. The `_new` forms may also end with `CVC_STATUS_OUT_OF_MEMORY` or
+ * `CVC_STATUS_LIMIT_EXCEEDED`.
+ *
+ * @param flip_code 0 reverses the rows, more than 0 the columns, less than 0 both
+ */
+cvc_status_t cvc_op_flip(cvc_stream_t stream,
+                         cvc_tensor_t src,
+                         cvc_tensor_t dst,
+                         int32_t flip_code);
+
+/**
+ * As `cvc_op_flip`, into a tensor from the cache.
+ *
+ * @param[out] dst to be released with `cvc_tensor_release`
+ */
+cvc_status_t cvc_op_flip_new(cvc_stream_t stream, cvc_tensor_t src, int32_t flip_code, cvc_tensor_t *dst);
+
+/**
+ * Resizes with Pillow's filters, channel by channel. U8 gets the bits of Pillow's `Image.resize` for modes L and RGB, U16
+ * those of I;16, F32 those of F, S32 those of I where these do not overflow; S8, S16, F16 and F64 are computed likewise,
+ * in double. NEAREST takes U32 too. `dst` has the layout, dtype, images and channels of `src`, the height and width to
+ * resize to, and shares no memory with it; both layouts have an H.
+ *
+ * Errors beside those of `cvc_op_flip`: `CVC_STATUS_INVALID_ENUM` (`filter`, `flags`), `CVC_STATUS_NOT_SUPPORTED` (AREA; a
+ * dtype that is not named above; premultiplied alpha of other than U8 with 2 or 4 channels), `CVC_STATUS_INVALID_SHAPE`
+ * (a side of more than 2^30 pixels, or `src` without any), `CVC_STATUS_OUT_OF_MEMORY` (for the filter's coefficients,
+ * which are kept for later calls).
+ *
+ * @param flags 0, or `CVC_RESIZE_PILLOW_12_PASS_ORDER` and `CVC_RESIZE_PREMULTIPLY_ALPHA`
+ */
+cvc_status_t cvc_op_pillow_resize(cvc_stream_t stream,
+                                  cvc_tensor_t src,
+                                  cvc_tensor_t dst,
+                                  cvc_filter_t filter,
+                                  uint32_t flags);
+
+/**
+ * As `cvc_op_pillow_resize`, into a tensor from the cache.
+ *
+ * @param height, width pixels, 1 to 2^30; else `CVC_STATUS_INVALID_SHAPE`
+ * @param[out] dst to be released with `cvc_tensor_release`
+ */
+cvc_status_t cvc_op_pillow_resize_new(cvc_stream_t stream,
+                                      cvc_tensor_t src,
+                                      int64_t height,
+                                      int64_t width,
+                                      cvc_filter_t filter,
+                                      uint32_t flags,
+                                      cvc_tensor_t *dst);
+
+/**
+ * Converts elements: `dst = saturate(alpha * src + beta)`, the product rounded, then the sum, in float; in double where
+ * either side is F64 or an integer of 32 or 64 bits. An integer result is rounded as `round` says and clamped; NaN gives
+ * 0. `dst` has the layout and shape of `src`, and as many lanes; it may be `src` itself, or a view of it with elements of
+ * the same size.
+ *
+ * Errors beside those of `cvc_op_flip`: `CVC_STATUS_INVALID_VALUE` (`alpha` or `beta` is NaN or infinite),
+ * `CVC_STATUS_INVALID_ENUM` (`round`), `CVC_STATUS_NOT_SUPPORTED` (complex elements).
+ */
+cvc_status_t cvc_op_convert_to(cvc_stream_t stream,
+                               cvc_tensor_t src,
+                               cvc_tensor_t dst,
+                               double alpha,
+                               double beta,
+                               cvc_round_t round);
+
+/**
+ * As `cvc_op_convert_to`, into a tensor from the cache.
+ *
+ * @param dtype of the result, with as many lanes as that of `src`
+ * @param[out] dst to be released with `cvc_tensor_release`
+ */
+cvc_status_t cvc_op_convert_to_new(cvc_stream_t stream,
+                                   cvc_tensor_t src,
+                                   cvc_dtype_t dtype,
+                                   double alpha,
+                                   double beta,
+                                   cvc_round_t round,
+                                   cvc_tensor_t *dst);
+
+/**
+ * Normalizes elements: `dst = saturate((src - base) * scale * global_scale + global_shift)`, each step rounded, in float;
+ * in double where either side is F64. With `CVC_NORMALIZE_SCALE_IS_STDDEV`, 1 / sqrt(scale * scale + epsilon) takes the
+ * place of `scale`. An integer result is rounded to nearest, halves to even, and clamped; NaN gives 0. Dtypes are U8, S8,
+ * U16, S16, S32, F16, F32 and F64. `dst` has the layout and shape of `src`, and as many lanes; it may be `src` itself, or
+ * a view of it with elements of the same size.
+ *
+ * Errors beside those of `cvc_op_flip`: `CVC_STATUS_NOT_SUPPORTED` (another dtype), `CVC_STATUS_INVALID_VALUE` (a value is
+ * NaN or infinite, or a negative epsilon), `CVC_STATUS_INVALID_ENUM` (`params.flags`), `CVC_STATUS_INVALID_ARGUMENT` (a
+ * count of values that is neither 1 nor the channels; `dst` overlaps base or scale), `CVC_STATUS_SHAPE_MISMATCH` (a
+ * dimension of base or scale that is neither 1 nor that of `src`), `CVC_STATUS_DTYPE_MISMATCH` (base or scale is not F32).
+ *
+ * @param params its `dst_dtype` is not looked at but for being valid
+ */
+cvc_status_t cvc_op_normalize(cvc_stream_t stream,
+                              cvc_tensor_t src,
+                              cvc_tensor_t dst,
+                              const struct cvc_normalize_params_t *params);
+
+/**
+ * As `cvc_op_normalize`, into a tensor from the cache of dtype `params.dst_dtype`.
+ *
+ * @param[out] dst to be released with `cvc_tensor_release`
+ */
+cvc_status_t cvc_op_normalize_new(cvc_stream_t stream,
+                                  cvc_tensor_t src,
+                                  const struct cvc_normalize_params_t *params,
+                                  cvc_tensor_t *dst);
+
+/**
+ * Copies elements of any dtype between NHWC and NCHW, HWC and CHW, NWC and NCW, WC and CW, any number of channels; or to
+ * other strides in the same layout, which packs rows or unpacks them. `dst` has the dtype and extents of `src`; with
+ * the same layout it may be `src` itself, and nothing is done.
+ *
+ * Errors as those of `cvc_op_flip`; `CVC_STATUS_INVALID_LAYOUT` for any other pair of layouts.
+ */
+cvc_status_t cvc_op_reformat(cvc_stream_t stream,
+                             cvc_tensor_t src,
+                             cvc_tensor_t dst);
+
+/**
+ * As `cvc_op_reformat`, into a tensor from the cache.
+ *
+ * @param layout of the result, NUL-terminated
+ * @param[out] dst to be released with `cvc_tensor_release`
+ */
+cvc_status_t cvc_op_reformat_new(cvc_stream_t stream,
+                                 cvc_tensor_t src,
+                                 const char *layout,
+                                 cvc_tensor_t *dst);
+
+/**
+ * Mirrors each image by a code of its own. Images of `dst` have the sizes and formats of those of `src`, or are them.
+ *
+ * What all operators on batches have in common, beside what `cvc_op_flip` says: formats are not subsampled and have one
+ * plane, or one plane a channel. Both batches hold as many images, at the time of the call. Images of `dst` share no
+ * memory with each other, nor with one of `src`, except that each may be its own source where the operator says so. The
+ * `_new` forms make a batch of the capacity of `src`, with an image for each of its images, all from the cache of `src`;
+ * the images go with the batch.
+ *
+ * Errors that all have: `CVC_STATUS_SHAPE_MISMATCH` (another number of images, or other sizes), `CVC_STATUS_DTYPE_MISMATCH`
+ * (other formats), `CVC_STATUS_NOT_SUPPORTED` (a format), `CVC_STATUS_DEVICE_MISMATCH`, `CVC_STATUS_INVALID_ARGUMENT`
+ * (memory overlaps), `CVC_STATUS_INVALID_STREAM`, `CVC_STATUS_CAPTURING`, and those of handles and pointers. Of the codes:
+ * `CVC_STATUS_SHAPE_MISMATCH` (too few), `CVC_STATUS_DTYPE_MISMATCH`, `CVC_STATUS_INVALID_RANK`,
+ * `CVC_STATUS_INVALID_LAYOUT`.
+ *
+ * @param flip_codes S32 of one dimension, one code an image or more: 0 reverses the rows, 1 the columns, -1 both, any
+ *   other copies. Read by the queued work, in order with other work on it
+ */
+cvc_status_t cvc_op_flip_var_shape(cvc_stream_t stream,
+                                   cvc_image_batch_t src,
+                                   cvc_image_batch_t dst,
+                                   cvc_tensor_t flip_codes);
+
+/**
+ * As `cvc_op_flip_var_shape`, into a batch from the cache.
+ *
+ * @param[out] dst to be released with `cvc_image_batch_release`
+ */
+cvc_status_t cvc_op_flip_var_shape_new(cvc_stream_t stream,
+                                       cvc_image_batch_t src,
+                                       cvc_tensor_t flip_codes,
+                                       cvc_image_batch_t *dst);
+
+/**
+ * Resizes each image as `cvc_op_pillow_resize` does, to the size of its image in `dst`, which has its format.
+ *
+ * Errors: those of `cvc_op_flip_var_shape` and `cvc_op_pillow_resize`.
+ */
+cvc_status_t cvc_op_pillow_resize_var_shape(cvc_stream_t stream,
+                                            cvc_image_batch_t src,
+                                            cvc_image_batch_t dst,
+                                            cvc_filter_t filter,
+                                            uint32_t flags);
+
+/**
+ * As `cvc_op_pillow_resize_var_shape`, into a batch from the cache.
+ *
+ * @param sizes width and height of each image, 1 to 2^30 pixels; else `CVC_STATUS_INVALID_SHAPE`
+ * @param count how many sizes: as many as `src` holds images, else `CVC_STATUS_SHAPE_MISMATCH`
+ * @param[out] dst to be released with `cvc_image_batch_release`
+ */
+cvc_status_t cvc_op_pillow_resize_var_shape_new(cvc_stream_t stream,
+                                                cvc_image_batch_t src,
+                                                const int32_t *sizes,
+                                                int32_t count,
+                                                cvc_filter_t filter,
+                                                uint32_t flags,
+                                                cvc_image_batch_t *dst);
+
+/**
+ * Normalizes each image as `cvc_op_normalize` does. Base and scale have 1 row and 1 column; their N is 1 or the number of
+ * images, their C is 1 or the channels of every image. Images of `dst` have the sizes, channels and planes of those of
+ * `src`, in any format; where elements are of one size they may be them.
+ *
+ * Errors: those of `cvc_op_flip_var_shape` and `cvc_op_normalize`.
+ */
+cvc_status_t cvc_op_normalize_var_shape(cvc_stream_t stream,
+                                        cvc_image_batch_t src,
+                                        cvc_image_batch_t dst,
+                                        const struct cvc_normalize_params_t *params);
+
+/**
+ * As `cvc_op_normalize_var_shape`, into a batch from the cache.
+ *
+ * @param dst_format of all images of the result; `CVC_FORMAT_NONE`: each has that of its source
+ * @param[out] dst to be released with `cvc_image_batch_release`
+ */
+cvc_status_t cvc_op_normalize_var_shape_new(cvc_stream_t stream,
+                                            cvc_image_batch_t src,
+                                            const struct cvc_normalize_params_t *params,
+                                            cvc_format_t dst_format,
+                                            cvc_image_batch_t *dst);
 
 /**
  * Tells the library where PyCapsule_GetPointer and PyCapsule_IsValid are, so that it need not link Python.

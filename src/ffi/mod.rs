@@ -16,6 +16,8 @@ mod error;
 mod host;
 mod image;
 mod image_batch;
+mod operators;
+mod operators_var_shape;
 mod python;
 mod stream;
 mod structs;
