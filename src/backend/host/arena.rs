@@ -67,6 +67,11 @@ impl Arena {
         self.ranges.lock().free_bytes()
     }
 
+    /// Whether the address is one of this device's, handed out or not.
+    pub fn contains(&self, address: u64) -> bool {
+        (self.base..self.base + self.reserved).contains(&address)
+    }
+
     /// Fills each new allocation with this byte from now on; `None`: leaves it as it is, neither zero nor old for sure.
     pub fn set_poison(&self, byte: Option<u8>) {
         let value = byte.map_or(NO_POISON, u32::from);

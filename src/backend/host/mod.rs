@@ -325,6 +325,16 @@ impl Backend for HostBackend {
         self.slot(device)?.device.arena.free(pointer, bytes)
     }
 
+    /// Whatever lies in no device's memory is the process' own, which every device of this backend can use.
+    fn pointer_device(&self, pointer: DevicePointer) -> Result<Option<i32>> {
+        if pointer == 0 {
+            fail!(Status::InvalidArgument, "pointer is 0, expected an address");
+        }
+        let owner = |slot: &&DeviceSlot| slot.device.arena.contains(pointer);
+        let slot = self.devices.iter().find(owner);
+        Ok(slot.map(|slot| slot.device.ordinal))
+    }
+
     fn stream_create(&self, device: i32, blocking: bool) -> Result<StreamHandle> {
         let slot = self.working_slot(device)?;
         let kind = if blocking {

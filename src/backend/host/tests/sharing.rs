@@ -121,6 +121,14 @@ fn memory_is_the_devices_own() {
     );
     let wrong = backend.memory_free(1, pointer, 64 * MIB);
     assert_eq!(status(wrong), Some(Status::InvalidValue));
+    let other = backend.memory_allocate(1, 512).unwrap();
+    assert_eq!(backend.pointer_device(pointer + 64 * MIB - 1), Ok(Some(0)));
+    assert_eq!(backend.pointer_device(other), Ok(Some(1)));
+    let own = &pointer as *const u64 as u64;
+    assert_eq!(backend.pointer_device(own), Ok(None));
+    let null = status(backend.pointer_device(0));
+    assert_eq!(null, Some(Status::InvalidArgument));
+    backend.memory_free(1, other, 512).unwrap();
     backend.memory_free(0, pointer, 64 * MIB).unwrap();
     assert_eq!(backend.memory_free_bytes(0), Ok(64 * MIB));
 }
