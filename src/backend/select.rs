@@ -1,5 +1,6 @@
 //! Which backend this process uses: decided once, by `CVC_BACKEND` and what the machine has.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 
 use super::{cuda::CudaBackend, host::HostBackend, Backend};
@@ -46,13 +47,26 @@ fn cuda() -> Result<Box<dyn Backend>> {
     CudaBackend::new().map(|backend| Box::new(backend) as Box<dyn Backend>)
 }
 
+/// How many devices there are, once that is known.
+static DEVICES: AtomicU32 = AtomicU32::new(0);
+
 /// Checks a device argument; -1 is the thread's current device.
+#[inline(always)]
 pub fn device(device: i32) -> Result<i32> {
+    if (device as u32) < DEVICES.load(Ordering::Relaxed) {
+        return Ok(device);
+    }
+    device_slow(device)
+}
+
+#[cold]
+fn device_slow(device: i32) -> Result<i32> {
     let backend = current()?;
+    let count = backend.device_count();
+    DEVICES.store(count as u32, Ordering::Relaxed);
     if device == -1 {
         return backend.current_device();
     }
-    let count = backend.device_count();
     if device < 0 || device >= count {
         return Err(Error::new(
             Status::InvalidDevice,

@@ -2,7 +2,7 @@
 
 use super::entry::Entry;
 use super::index::Index;
-use super::table::{Bucket, Request, Resolved, POLL_BUDGET};
+use super::table::{Request, Resolved, Shape, POLL_BUDGET};
 use super::{enforce_limit, free_entries, hooks, lock_drained, thread, Cache};
 use crate::error::{Result, Status};
 use crate::memory;
@@ -17,7 +17,7 @@ pub struct Acquired {
 
 /// An entry for the request. `stream`: whose queued work may use it, so that memory with work ordered before that is
 /// considered; `None`: only memory whose work is done. Never waits on the host, except before out-of-memory.
-#[inline]
+#[inline(always)]
 pub fn acquire(
     cache: &'static Cache,
     device: i32,
@@ -29,9 +29,9 @@ pub fn acquire(
     if !index.has_remote() {
         let mut state = index.lock();
         if let Some(own) = state.device(device) {
-            if let Some(bucket) = own.known(request) {
-                // SAFETY: requests lead to buckets of their own index.
-                if let Some(entry) = unsafe { own.take_ready(bucket, stream) } {
+            if let Some(shape) = own.known(request) {
+                // SAFETY: requests lead to shapes of their own index.
+                if let Some(entry) = unsafe { own.take_ready(shape, stream) } {
                     return Ok(Acquired { entry, same_shape: true });
                 }
             }
@@ -50,25 +50,25 @@ fn acquire_slow(
 ) -> Result<Acquired> {
     let retention = &cache.device(device)?.retention;
     let index = thread::index(cache);
-    let bucket = {
+    let shape = {
         let mut state = lock_drained(index);
         let own = state.device_or_new(device, retention);
-        let bucket = own.bucket(request, resolved);
-        // SAFETY: the bucket is this index's.
+        let shape = own.shape(request, resolved);
+        // SAFETY: the shape is this index's.
         unsafe {
-            if let Some((entry, same_shape)) = own.take_settled_or_fit(bucket, stream) {
+            if let Some((entry, same_shape)) = own.take_settled_or_fit(shape, stream) {
                 return Ok(Acquired { entry, same_shape });
             }
-            // The count keeps the bucket while the lock is not held.
-            (*bucket).users += 1;
+            // The count keeps the shape while the lock is not held.
+            (*shape).users += 1;
         }
-        bucket
+        shape
     };
-    let want = Want { cache, index, device, bucket, stream };
+    let want = Want { cache, index, device, shape, stream };
     let result = want.from_shared(resolved).map_or_else(|| want.from_memory(resolved), Ok);
     let _state = index.lock();
     // SAFETY: the count taken above kept it.
-    unsafe { (*bucket).users -= 1 };
+    unsafe { (*shape).users -= 1 };
     result
 }
 
@@ -77,7 +77,7 @@ struct Want {
     index: &'static Index,
     device: i32,
     /// In `index`, kept by a count.
-    bucket: *mut Bucket,
+    shape: *mut Shape,
     stream: Option<&'static Stream>,
 }
 
@@ -93,13 +93,13 @@ impl Want {
         if shared.counters.held_count == 0 {
             return None;
         }
-        let bucket = shared.bucket_of(resolved);
-        // SAFETY: the bucket is the shared index's; what was taken from it is the caller's alone.
+        let shape = shared.shape_of(resolved);
+        // SAFETY: the shape is the shared index's; what was taken from it is the caller's alone.
         let taken = unsafe {
             let taken = if any {
-                shared.take_any(bucket)
+                shared.take_any(shape)
             } else {
-                shared.take_settled_or_fit(bucket, self.stream)
+                shared.take_settled_or_fit(shape, self.stream)
             };
             if let Some((entry, _)) = taken {
                 shared.hand_over(entry);
@@ -182,8 +182,8 @@ impl Want {
         let Some(stream) = self.stream else { return Ok(None) };
         let own = {
             let mut state = self.index.lock();
-            // SAFETY: the bucket is this index's.
-            state.device(self.device).and_then(|own| unsafe { own.take_any(self.bucket) })
+            // SAFETY: the shape is this index's.
+            state.device(self.device).and_then(|own| unsafe { own.take_any(self.shape) })
         };
         let found = own
             .map(|(entry, same_shape)| Acquired { entry, same_shape })
@@ -201,11 +201,11 @@ impl Want {
 
     fn make_live(&self, entry: *mut Entry, indexed: bool) {
         let mut state = self.index.lock();
-        // SAFETY: the entry is the caller's alone, the bucket is this index's.
+        // SAFETY: the entry is the caller's alone, the shape is this index's.
         unsafe {
             (*entry).owner = self.index;
             if let Some(own) = state.device(self.device) {
-                own.adopt_live(entry, self.bucket, indexed);
+                own.adopt_live(entry, self.shape, indexed);
             }
         }
     }

@@ -8,15 +8,14 @@ use std::ffi::c_void;
 use parking_lot::Mutex;
 
 use super::index::Index;
-use super::table::{Bucket, SizeNode};
+use super::table::Bucket;
 use super::wrap::ShellKind;
 use crate::memory::Block;
 use crate::timeline::Accesses;
 
 /// Which list a pair of links belongs to.
 pub const BUCKET: usize = 0;
-pub const SIZE: usize = 1;
-pub const AGE: usize = 2;
+pub const AGE: usize = 1;
 
 /// Called once when nobody can observe foreign memory any more and its work is done.
 pub type OwnerRelease = unsafe extern "C" fn(context: *mut c_void);
@@ -29,10 +28,9 @@ pub struct Links {
 
 #[repr(C)]
 pub struct Entry {
-    pub(super) links: [Links; 3],
-    /// Its exact key's bucket and its capacity's node, in the owner's index; null for a wrap.
+    pub(super) links: [Links; 2],
+    /// Its shape's bucket of its capacity, in the owner's index; null for a wrap.
     pub(super) bucket: *mut Bucket,
-    pub(super) size: *mut SizeNode,
     /// Which of their lists holds it: `HOME_DONE`, `HOME_SEVERAL` or the address of the one stream.
     pub(super) home: usize,
     /// The index that counts it.
@@ -63,9 +61,8 @@ impl Entry {
     pub fn new() -> Entry {
         let none = Links { prev: std::ptr::null_mut(), next: std::ptr::null_mut() };
         Entry {
-            links: [none; 3],
+            links: [none; 2],
             bucket: std::ptr::null_mut(),
-            size: std::ptr::null_mut(),
             home: HOME_DONE,
             owner: std::ptr::null(),
             device: 0,
@@ -112,6 +109,12 @@ pub struct List<const LINK: usize> {
     tail: *mut Entry,
 }
 
+impl<const LINK: usize> Default for List<LINK> {
+    fn default() -> Self {
+        List::new()
+    }
+}
+
 impl<const LINK: usize> List<LINK> {
     pub const fn new() -> Self {
         List { head: std::ptr::null_mut(), tail: std::ptr::null_mut() }
@@ -132,6 +135,7 @@ impl<const LINK: usize> List<LINK> {
 
     /// # Safety
     /// `entry` is valid, owned by the caller's index and in no list of this kind.
+    #[inline(always)]
     pub unsafe fn push(&mut self, entry: *mut Entry) {
         // SAFETY: the caller's promise; the tail is in this list, so it is valid too.
         unsafe {
@@ -147,6 +151,7 @@ impl<const LINK: usize> List<LINK> {
 
     /// # Safety
     /// `entry` is in this very list.
+    #[inline(always)]
     pub unsafe fn remove(&mut self, entry: *mut Entry) {
         // SAFETY: it is in this list, so its neighbours are valid entries of it.
         unsafe {

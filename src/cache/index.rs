@@ -7,16 +7,16 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::entry::{Entry, List, AGE, HOME_DONE, HOME_SEVERAL};
 use super::limit::Retention;
-use super::table::{Bucket, ClassKey, Lists, Request, RequestTable, Resolved, SizeNode, POLL_BUDGET};
+use super::table::{Bucket, ClassKey, Lists, Request, RequestTable, Resolved, Shape, SizeNode, POLL_BUDGET};
 use crate::timeline::{Home, Stream};
 
 /// Counts of one device in one index. All are exact while the index's lock is held and no remote release waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
-    /// Live entries that own memory.
-    pub live_count: u64,
-    pub live_bytes: u64,
-    /// The part of them that is indexed.
+    /// Entries that own memory, live and held.
+    pub total_count: u64,
+    pub total_bytes: u64,
+    /// The indexed part of them: some of the live ones and all of the held ones.
     pub indexed_count: u64,
     pub indexed_bytes: u64,
     /// Released and kept.
@@ -36,8 +36,8 @@ pub struct Counters {
 
 impl Counters {
     pub fn add(&mut self, other: &Counters) {
-        self.live_count += other.live_count;
-        self.live_bytes += other.live_bytes;
+        self.total_count += other.total_count;
+        self.total_bytes += other.total_bytes;
         self.indexed_count += other.indexed_count;
         self.indexed_bytes += other.indexed_bytes;
         self.held_count += other.held_count;
@@ -59,11 +59,11 @@ pub struct DeviceIndex {
     pub epoch: u64,
     pub counters: Counters,
     requests: RequestTable,
-    buckets: HashMap<Box<[u64]>, Box<Bucket>>,
+    shapes: HashMap<Box<[u64]>, Box<Shape>>,
     classes: HashMap<ClassKey, BTreeMap<u64, Box<SizeNode>>>,
     /// Held entries, the longest held first.
     ages: List<AGE>,
-    /// Buckets and nodes are swept when there are this many.
+    /// Shapes and nodes are swept when there are this many.
     sweep_at: usize,
     /// Idle shells of wraps, by kind of object.
     pub shells: [Vec<*mut Entry>; 2],
@@ -93,7 +93,7 @@ impl DeviceIndex {
             epoch: 1,
             counters: Counters::default(),
             requests: RequestTable::new(),
-            buckets: HashMap::new(),
+            shapes: HashMap::new(),
             classes: HashMap::new(),
             ages: List::new(),
             sweep_at: 256,
@@ -102,156 +102,213 @@ impl DeviceIndex {
         }
     }
 
-    pub fn known(&self, request: &Request) -> Option<*mut Bucket> {
+    #[inline(always)]
+    pub fn known(&self, request: &Request) -> Option<*mut Shape> {
         self.requests.find(request)
     }
 
-    /// The bucket of a resolved request, made where there is none.
-    pub fn bucket(&mut self, request: &Request, resolved: &Resolved) -> *mut Bucket {
-        if let Some(bucket) = self.requests.find(request) {
-            return bucket;
+    /// The shape of a resolved request, made where there is none.
+    pub fn shape(&mut self, request: &Request, resolved: &Resolved) -> *mut Shape {
+        if let Some(shape) = self.requests.find(request) {
+            return shape;
         }
-        self.sweep();
-        let bucket = self.exact_bucket(&resolved.class, &resolved.exact, resolved.bytes, resolved.align);
-        self.requests.insert(request, bucket);
-        bucket
+        let shape = self.shape_of(resolved);
+        self.requests.insert(request, shape);
+        shape
     }
 
-    /// The bucket of a key that no request is noted for.
-    pub fn bucket_of(&mut self, resolved: &Resolved) -> *mut Bucket {
+    /// The shape of a key that no request is noted for.
+    pub fn shape_of(&mut self, resolved: &Resolved) -> *mut Shape {
         self.sweep();
-        self.exact_bucket(&resolved.class, &resolved.exact, resolved.bytes, resolved.align)
+        self.exact_shape(&resolved.class, &resolved.exact, resolved.bytes, resolved.align)
     }
 
-    fn exact_bucket(&mut self, class: &ClassKey, exact: &[u64], bytes: u64, align: u64) -> *mut Bucket {
-        if let Some(bucket) = self.buckets.get_mut(exact) {
-            return &mut **bucket;
+    fn exact_shape(&mut self, class: &ClassKey, exact: &[u64], bytes: u64, align: u64) -> *mut Shape {
+        if let Some(shape) = self.shapes.get_mut(exact) {
+            return &mut **shape;
         }
-        let bucket = Bucket {
-            lists: Lists::new(),
+        let node = self.size_node(class, bytes);
+        let mut shape = Box::new(Shape {
+            primary: Bucket { lists: Lists::default(), shape: std::ptr::null_mut(), node, listed: false },
+            others: Vec::new(),
             class: *class,
             exact: exact.into(),
             bytes,
             align,
             users: 0,
-        };
-        &mut **self.buckets.entry(exact.into()).or_insert_with(|| Box::new(bucket))
+        });
+        let place: *mut Shape = &mut *shape;
+        shape.primary.shape = place;
+        self.shapes.insert(exact.into(), shape);
+        place
     }
 
+    /// The node of a capacity, with one more bucket that points to it.
     fn size_node(&mut self, class: &ClassKey, capacity: u64) -> *mut SizeNode {
         let sizes = self.classes.entry(*class).or_default();
-        &mut **sizes.entry(capacity).or_insert_with(|| {
-            Box::new(SizeNode { lists: Lists::new(), class: *class, capacity, held: 0, users: 0 })
-        })
+        let node = sizes
+            .entry(capacity)
+            .or_insert_with(|| Box::new(SizeNode { buckets: Vec::new(), users: 0 }));
+        node.users += 1;
+        &mut **node
     }
 
-    /// Forgets buckets and nodes that nothing points to, so that a program with ever new shapes does not grow.
+    /// The shape's bucket for entries of this capacity.
+    ///
+    /// # Safety
+    /// `shape` is one of this index's.
+    unsafe fn bucket(&mut self, shape: *mut Shape, capacity: u64) -> *mut Bucket {
+        // SAFETY: the caller's promise; buckets live as long as their shape.
+        unsafe {
+            if capacity == (*shape).bytes {
+                return &mut (*shape).primary;
+            }
+            let class = (*shape).class;
+            let node = self.size_node(&class, capacity);
+            if let Some(known) = (*shape).others.iter_mut().find(|bucket| bucket.node == node) {
+                (*node).users -= 1;
+                return &mut **known;
+            }
+            let mut bucket = Box::new(Bucket { lists: Lists::default(), shape, node, listed: false });
+            let place: *mut Bucket = &mut *bucket;
+            (*shape).others.push(bucket);
+            place
+        }
+    }
+
+    /// Forgets shapes and nodes that nothing points to, so that a program with ever new shapes does not grow.
     fn sweep(&mut self) {
-        if self.buckets.len() < self.sweep_at {
+        if self.shapes.len() < self.sweep_at {
             return;
         }
-        // SAFETY: requests point to buckets of this index, which are dropped only below, after their requests.
-        self.requests.retain(|bucket| unsafe { (*bucket).users > 0 });
-        self.buckets.retain(|_, bucket| bucket.users > 0);
+        // SAFETY: requests and nodes point to shapes of this index, which are dropped only below, after them; a shape
+        // without users has no entries in its buckets.
+        unsafe {
+            self.requests.retain(|shape| (*shape).users > 0);
+            for node in self.classes.values_mut().flat_map(BTreeMap::values_mut) {
+                node.buckets.retain(|bucket| (*(**bucket).shape).users > 0);
+            }
+            self.shapes.retain(|_, shape| {
+                if shape.users > 0 {
+                    return true;
+                }
+                (*shape.primary.node).users -= 1;
+                for bucket in &shape.others {
+                    (*bucket.node).users -= 1;
+                }
+                false
+            });
+        }
         for sizes in self.classes.values_mut() {
             sizes.retain(|_, node| node.users > 0);
         }
         self.classes.retain(|_, sizes| !sizes.is_empty());
-        self.sweep_at = (self.buckets.len() * 2).max(256);
+        self.sweep_at = (self.shapes.len() * 2).max(256);
     }
 
-    /// Takes an idle entry of the bucket that is ready for `stream`, without asking the driver.
+    /// Takes an idle entry of just this shape and size that is ready for `stream`, without asking the driver.
     ///
     /// # Safety
-    /// `bucket` is one of this index's.
-    pub unsafe fn take_ready(&mut self, bucket: *mut Bucket, stream: Option<&'static Stream>) -> Option<*mut Entry> {
+    /// `shape` is one of this index's.
+    #[inline(always)]
+    pub unsafe fn take_ready(&mut self, shape: *mut Shape, stream: Option<&'static Stream>) -> Option<*mut Entry> {
         // SAFETY: the caller's promise; what the lists hold is owned by this index.
         unsafe {
-            let entry = (*bucket).lists.ready(stream)?;
+            let entry = (*shape).primary.lists.ready(stream)?;
             self.counters.hits_exact += 1;
             self.take(entry);
             Some(entry)
         }
     }
 
-    /// Takes an entry of the bucket whose work elsewhere is over or ordered, else the smallest that fits and is ready.
+    /// Takes an entry of the shape whose work elsewhere is over or ordered, else the smallest that fits and is ready.
     ///
     /// # Safety
-    /// `bucket` is one of this index's.
+    /// `shape` is one of this index's.
     pub unsafe fn take_settled_or_fit(
         &mut self,
-        bucket: *mut Bucket,
+        shape: *mut Shape,
         stream: Option<&'static Stream>,
     ) -> Option<(*mut Entry, bool)> {
         let mut budget = POLL_BUDGET;
-        // SAFETY: as in `take_ready`.
+        // SAFETY: passed on.
         unsafe {
-            let exact = (*bucket).lists.ready(stream).or_else(|| (*bucket).lists.settled(stream, &mut budget));
-            if let Some(entry) = exact {
-                self.counters.hits_exact += 1;
-                self.take(entry);
-                return Some((entry, true));
-            }
-            let (bytes, align) = ((*bucket).bytes, (*bucket).align);
-            let entry = self.find_fit(&(*bucket).class, bytes, align, |lists| {
-                lists.ready(stream).or_else(|| lists.settled(stream, &mut budget))
-            })?;
-            self.counters.hits_fit += 1;
-            self.take(entry);
-            self.move_to_bucket(entry, bucket);
-            Some((entry, false))
+            self.take_by(shape, |lists| lists.ready(stream).or_else(|| lists.settled(stream, &mut budget)))
         }
     }
 
     /// Takes an entry whatever work it waits for, the exact one first: the caller makes its stream wait on the GPU.
     ///
     /// # Safety
-    /// `bucket` is one of this index's.
-    pub unsafe fn take_any(&mut self, bucket: *mut Bucket) -> Option<(*mut Entry, bool)> {
-        // SAFETY: as in `take_ready`.
+    /// `shape` is one of this index's.
+    pub unsafe fn take_any(&mut self, shape: *mut Shape) -> Option<(*mut Entry, bool)> {
+        // SAFETY: passed on.
+        unsafe { self.take_by(shape, Lists::any) }
+    }
+
+    /// Takes the entry that `pick` finds: in the shape's own buckets, then in those of the smallest capacity that fits.
+    unsafe fn take_by(
+        &mut self,
+        shape: *mut Shape,
+        mut pick: impl FnMut(&Lists) -> Option<*mut Entry>,
+    ) -> Option<(*mut Entry, bool)> {
+        // SAFETY: the caller's promise; what the lists hold is owned by this index.
         unsafe {
-            if let Some(entry) = (*bucket).lists.any() {
+            let exact = pick(&(*shape).primary.lists)
+                .or_else(|| (*shape).others.iter().find_map(|bucket| pick(&bucket.lists)));
+            if let Some(entry) = exact {
                 self.counters.hits_exact += 1;
                 self.take(entry);
                 return Some((entry, true));
             }
-            let entry =
-                self.find_fit(&(*bucket).class, (*bucket).bytes, (*bucket).align, |lists| lists.any())?;
+            let entry = self.find_fit(&(*shape).class, (*shape).bytes, (*shape).align, pick)?;
             self.counters.hits_fit += 1;
             self.take(entry);
-            self.move_to_bucket(entry, bucket);
+            (*(*(*entry).bucket).shape).users -= 1;
+            (*entry).bucket = self.bucket(shape, (*entry).charge);
+            (*shape).users += 1;
             Some((entry, false))
         }
     }
 
     fn find_fit(
-        &self,
+        &mut self,
         class: &ClassKey,
         bytes: u64,
         align: u64,
-        mut pick: impl FnMut(&Lists<{ super::entry::SIZE }>) -> Option<*mut Entry>,
+        mut pick: impl FnMut(&Lists) -> Option<*mut Entry>,
     ) -> Option<*mut Entry> {
         if bytes == 0 {
             return None;
         }
-        for node in self.classes.get(class)?.range(bytes..).map(|(_, node)| node) {
-            if node.held == 0 {
-                continue;
-            }
-            if let Some(entry) = pick(&node.lists) {
-                // SAFETY: the entry is held by this index.
-                let pointer = unsafe { (*entry).block.as_ref().map_or(0, |block| block.pointer) };
-                if pointer & (align - 1) == 0 {
-                    return Some(entry);
+        for node in self.classes.get_mut(class)?.range_mut(bytes..).map(|(_, node)| node) {
+            let mut place = 0;
+            while place < node.buckets.len() {
+                let bucket = node.buckets[place];
+                // SAFETY: nodes list buckets of this index; the entries in them are held by it.
+                unsafe {
+                    if (*bucket).lists.is_empty() {
+                        (*bucket).listed = false;
+                        node.buckets.swap_remove(place);
+                        continue;
+                    }
+                    if let Some(entry) = pick(&(*bucket).lists) {
+                        let pointer = (*entry).block.as_ref().map_or(0, |block| block.pointer);
+                        if pointer & (align - 1) == 0 {
+                            return Some(entry);
+                        }
+                    }
                 }
+                place += 1;
             }
         }
         None
     }
 
     /// Takes a held entry out of all lists and makes it live here.
+    #[inline(always)]
     unsafe fn take(&mut self, entry: *mut Entry) {
-        // SAFETY: the entry is held by this index, so its bucket and node are this index's.
+        // SAFETY: the entry is held by this index, so its bucket is this index's.
         unsafe {
             self.unlink(entry);
             if (*entry).home != HOME_DONE {
@@ -262,21 +319,15 @@ impl DeviceIndex {
                     self.counters.hits_pending += 1;
                 }
             }
-            let charge = (*entry).charge;
-            self.counters.live_count += 1;
-            self.counters.live_bytes += charge;
-            self.counters.indexed_count += 1;
-            self.counters.indexed_bytes += charge;
         }
     }
 
     /// Takes a held entry out of all lists and out of the held counts; its charge is the caller's.
+    #[inline(always)]
     unsafe fn unlink(&mut self, entry: *mut Entry) {
         // SAFETY: as in `take`.
         unsafe {
             (*(*entry).bucket).lists.remove(entry);
-            (*(*entry).size).lists.remove(entry);
-            (*(*entry).size).held -= 1;
             self.ages.remove(entry);
             self.counters.held_count -= 1;
             self.counters.held_bytes -= (*entry).charge;
@@ -286,31 +337,19 @@ impl DeviceIndex {
         }
     }
 
-    unsafe fn move_to_bucket(&mut self, entry: *mut Entry, bucket: *mut Bucket) {
-        // SAFETY: both buckets are this index's.
-        unsafe {
-            (*(*entry).bucket).users -= 1;
-            (*entry).bucket = bucket;
-            (*bucket).users += 1;
-        }
-    }
-
-    /// Makes a new entry, or one of another index, live here under `bucket`. `indexed`: its charge is reserved.
+    /// Makes a new entry, or one of another index, live here under `shape`. `indexed`: its charge is reserved.
     ///
     /// # Safety
-    /// `entry` is the caller's alone; `bucket` is one of this index's.
-    pub unsafe fn adopt_live(&mut self, entry: *mut Entry, bucket: *mut Bucket, indexed: bool) {
+    /// `entry` is the caller's alone; `shape` is one of this index's.
+    pub unsafe fn adopt_live(&mut self, entry: *mut Entry, shape: *mut Shape, indexed: bool) {
         // SAFETY: the caller's promise.
         unsafe {
             let charge = (*entry).charge;
-            let node = self.size_node(&(*bucket).class, charge);
-            (*bucket).users += 1;
-            (*node).users += 1;
-            (*entry).bucket = bucket;
-            (*entry).size = node;
+            (*entry).bucket = self.bucket(shape, charge);
+            (*shape).users += 1;
             (*entry).epoch = if indexed { self.epoch } else { 0 };
-            self.counters.live_count += 1;
-            self.counters.live_bytes += charge;
+            self.counters.total_count += 1;
+            self.counters.total_bytes += charge;
             if indexed {
                 self.counters.indexed_count += 1;
                 self.counters.indexed_bytes += charge;
@@ -322,17 +361,11 @@ impl DeviceIndex {
     ///
     /// # Safety
     /// `entry` is the caller's alone and was live in this index.
+    #[inline(always)]
     pub unsafe fn hold(&mut self, entry: *mut Entry, when: Release) -> Held {
         // SAFETY: the caller's promise.
         unsafe {
-            let charge = (*entry).charge;
-            self.counters.live_count -= 1;
-            self.counters.live_bytes -= charge;
             let indexed = (*entry).epoch == self.epoch;
-            if indexed {
-                self.counters.indexed_count -= 1;
-                self.counters.indexed_bytes -= charge;
-            }
             let accesses = (*entry).accesses.get_mut();
             if !accesses.is_empty() && accesses.is_done() {
                 accesses.clear();
@@ -356,13 +389,16 @@ impl DeviceIndex {
                 if when == Release::Call && (*entry).accesses.get_mut().poll() {
                     if indexed {
                         self.retention.give_back((*entry).charge);
+                    } else {
+                        self.count_indexed(entry);
                     }
-                    self.forget(entry);
+                    self.leave(entry);
                     return Held::Drop(entry);
                 }
                 if !indexed {
                     // Over the limit, but its work still needs it: it is charged and can be reused until that is done.
                     self.retention.charge((*entry).charge);
+                    self.count_indexed(entry);
                     (*entry).epoch = self.epoch;
                 }
                 (*entry).transient = true;
@@ -377,12 +413,14 @@ impl DeviceIndex {
         }
     }
 
+    #[inline(always)]
     unsafe fn link(&mut self, entry: *mut Entry) {
         // SAFETY: the entry is this index's alone and in no list.
         unsafe {
             (*(*entry).bucket).lists.push(entry);
-            (*(*entry).size).lists.push(entry);
-            (*(*entry).size).held += 1;
+            if !(*(*entry).bucket).listed {
+                Self::list_in_node((*entry).bucket);
+            }
             self.ages.push(entry);
             self.counters.held_count += 1;
             self.counters.held_bytes += (*entry).charge;
@@ -392,16 +430,43 @@ impl DeviceIndex {
         }
     }
 
+    #[cold]
+    unsafe fn list_in_node(bucket: *mut Bucket) {
+        // SAFETY: a bucket's node lives as long as it does.
+        unsafe {
+            (*(*bucket).node).buckets.push(bucket);
+            (*bucket).listed = true;
+        }
+    }
+
+    fn count_indexed(&mut self, entry: *mut Entry) {
+        // SAFETY: the entry is this index's.
+        let charge = unsafe { (*entry).charge };
+        self.counters.indexed_count += 1;
+        self.counters.indexed_bytes += charge;
+    }
+
+    /// Cuts an indexed entry, which is in no list, out of this index's counts and tables.
+    unsafe fn leave(&mut self, entry: *mut Entry) {
+        // SAFETY: the entry is this index's.
+        unsafe {
+            let charge = (*entry).charge;
+            self.counters.total_count -= 1;
+            self.counters.total_bytes -= charge;
+            self.counters.indexed_count -= 1;
+            self.counters.indexed_bytes -= charge;
+            self.forget(entry);
+        }
+    }
+
     /// Cuts an entry's ties to this index's tables.
     unsafe fn forget(&mut self, entry: *mut Entry) {
-        // SAFETY: the entry's bucket and node are this index's, or null for a wrap.
+        // SAFETY: the entry's bucket is this index's, or null for a wrap.
         unsafe {
             if !(*entry).bucket.is_null() {
-                (*(*entry).bucket).users -= 1;
-                (*(*entry).size).users -= 1;
+                (*(*(*entry).bucket).shape).users -= 1;
             }
             (*entry).bucket = std::ptr::null_mut();
-            (*entry).size = std::ptr::null_mut();
             (*entry).epoch = 0;
             (*entry).transient = false;
         }
@@ -414,13 +479,13 @@ impl DeviceIndex {
     pub unsafe fn adopt_held(&mut self, entry: *mut Entry, key: &Key) {
         // SAFETY: the caller's promise.
         unsafe {
-            let bucket = self.exact_bucket(&key.class, &key.exact, key.bytes, key.align);
-            let node = self.size_node(&key.class, (*entry).charge);
-            (*bucket).users += 1;
-            (*node).users += 1;
-            (*entry).bucket = bucket;
-            (*entry).size = node;
+            let shape = self.exact_shape(&key.class, &key.exact, key.bytes, key.align);
+            (*shape).users += 1;
+            (*entry).bucket = self.bucket(shape, (*entry).charge);
             (*entry).epoch = self.epoch;
+            self.counters.total_count += 1;
+            self.counters.total_bytes += (*entry).charge;
+            self.count_indexed(entry);
             self.link(entry);
         }
     }
@@ -435,12 +500,12 @@ impl DeviceIndex {
     pub fn take_out(&mut self, entry: *mut Entry) -> Key {
         // SAFETY: the entry is held by this index.
         unsafe {
-            let bucket = &*(*entry).bucket;
+            let shape = &*(*(*entry).bucket).shape;
             let key =
-                Key { class: bucket.class, exact: bucket.exact.clone(), bytes: bucket.bytes, align: bucket.align };
+                Key { class: shape.class, exact: shape.exact.clone(), bytes: shape.bytes, align: shape.align };
             self.unlink(entry);
             let transient = (*entry).transient;
-            self.forget(entry);
+            self.leave(entry);
             (*entry).transient = transient;
             key
         }
@@ -453,13 +518,8 @@ impl DeviceIndex {
     pub unsafe fn hand_over(&mut self, entry: *mut Entry) {
         // SAFETY: the caller's promise.
         unsafe {
-            let charge = (*entry).charge;
-            self.counters.live_count -= 1;
-            self.counters.live_bytes -= charge;
-            self.counters.indexed_count -= 1;
-            self.counters.indexed_bytes -= charge;
             let transient = (*entry).transient;
-            self.forget(entry);
+            self.leave(entry);
             (*entry).transient = transient;
         }
     }
@@ -491,7 +551,7 @@ impl DeviceIndex {
             self.unlink(entry);
             self.retention.give_back((*entry).charge);
             self.counters.evictions += 1;
-            self.forget(entry);
+            self.leave(entry);
         }
     }
 
@@ -535,7 +595,7 @@ impl DeviceIndex {
                 if Self::is_done(entry, budget) {
                     self.unlink(entry);
                     self.retention.give_back((*entry).charge);
-                    self.forget(entry);
+                    self.leave(entry);
                     out.push(entry);
                 }
             }
@@ -588,10 +648,11 @@ impl DeviceIndex {
     /// Makes every live entry unindexed and gives its charge back.
     pub fn unindex_live(&mut self) {
         self.epoch += 1;
-        self.retention.give_back(self.counters.indexed_bytes);
-        self.counters.indexed_count = 0;
-        self.counters.indexed_bytes = 0;
-        self.counters.indexed_wrapped = 0;
+        let counters = &mut self.counters;
+        self.retention.give_back(counters.indexed_bytes - counters.held_bytes);
+        counters.indexed_count = counters.held_count;
+        counters.indexed_bytes = counters.held_bytes;
+        counters.indexed_wrapped = 0;
         // Held entries stay indexed.
         for entry in self.ages.iter() {
             // SAFETY: the entry is held by this index.
@@ -602,7 +663,7 @@ impl DeviceIndex {
     /// Entries that `count` tells.
     pub fn indexed_entries(&self) -> u64 {
         let shells = self.shells.iter().map(Vec::len).sum::<usize>() + self.waiting.len();
-        self.counters.indexed_count + self.counters.held_count + self.counters.indexed_wrapped + shells as u64
+        self.counters.indexed_count + self.counters.indexed_wrapped + shells as u64
     }
 }
 
@@ -639,11 +700,12 @@ impl IndexState {
         self.closed
             && self.devices.iter().flatten().all(|device| {
             let counters = &device.counters;
-            counters.live_count + counters.held_count + counters.wrapped_count == 0
+            counters.total_count + counters.wrapped_count == 0
                 && device.waiting.is_empty()
         })
     }
 
+    #[inline(always)]
     pub fn device(&mut self, device: i32) -> Option<&mut DeviceIndex> {
         self.devices.get_mut(device as usize)?.as_deref_mut()
     }
@@ -666,10 +728,12 @@ impl Index {
     }
 
     /// The lock alone: releases of other threads may wait to be taken in.
+    #[inline(always)]
     pub fn lock(&self) -> MutexGuard<'_, IndexState> {
         self.state.lock()
     }
 
+    #[inline(always)]
     pub fn has_remote(&self) -> bool {
         let head = self.remote.load(Ordering::Relaxed);
         !head.is_null() && head != CLOSED

@@ -231,7 +231,7 @@ fn free_entries(entries: Vec<*mut Entry>) -> u64 {
 ///
 /// # Safety
 /// `entry` came from `acquire`, is no wrap, and is the caller's alone.
-#[inline]
+#[inline(always)]
 pub unsafe fn release(cache: &'static Cache, entry: *mut Entry) {
     // SAFETY: the caller's promise; indexes are never freed.
     unsafe {

@@ -1,8 +1,8 @@
-//! How an index finds idle entries: requests, buckets of one exact key, and nodes of one capacity.
+//! How an index finds idle entries: requests, shapes, their buckets, and nodes of one capacity.
 
 use smallvec::SmallVec;
 
-use super::entry::{Entry, List, HOME_DONE, HOME_SEVERAL};
+use super::entry::{Entry, List, BUCKET, HOME_DONE, HOME_SEVERAL};
 use crate::timeline::Stream;
 
 /// What a caller asks for, before anything is computed from it: the same request always means the same key.
@@ -27,31 +27,41 @@ pub struct Resolved {
     pub align: u64,
 }
 
-/// Idle entries of one exact key.
-pub struct Bucket {
-    pub lists: Lists<{ super::entry::BUCKET }>,
+/// One exact key, and the idle entries whose last descriptor it was, by capacity.
+pub struct Shape {
+    /// Entries of just the bytes that the key needs.
+    pub primary: Bucket,
+    /// Larger ones, which came here by a loose fit.
+    pub others: Vec<Box<Bucket>>,
     pub class: ClassKey,
     pub exact: Box<[u64]>,
     pub bytes: u64,
     pub align: u64,
-    /// Entries, live and held, that point here.
+    /// Entries, live and held, whose bucket is one of these, and look-ups that are under way.
     pub users: u64,
 }
 
-/// Idle entries of one class and one capacity.
+/// Idle entries of one shape and one capacity.
+pub struct Bucket {
+    pub lists: Lists,
+    pub shape: *mut Shape,
+    pub node: *mut SizeNode,
+    /// The node's list has it. It stays there when it runs empty, until a look-up passes by.
+    pub listed: bool,
+}
+
+/// One class and one capacity: which buckets may have an entry of that kind.
 pub struct SizeNode {
-    pub lists: Lists<{ super::entry::SIZE }>,
-    pub class: ClassKey,
-    pub capacity: u64,
-    pub held: u64,
-    /// Entries, live and held, that point here.
+    pub buckets: Vec<*mut Bucket>,
+    /// Buckets that point here.
     pub users: u64,
 }
 
-/// Entries of one bucket or node, apart by where their open accesses lie, so that a look-up sees at once which are ready.
-pub struct Lists<const LINK: usize> {
-    done: List<LINK>,
-    homes: SmallVec<[(usize, List<LINK>); 2]>,
+/// Entries of one bucket, apart by where their open accesses lie, so that a look-up sees at once which are ready.
+#[derive(Default)]
+pub struct Lists {
+    done: List<BUCKET>,
+    homes: Vec<(usize, List<BUCKET>)>,
 }
 
 /// A look-up asks the driver at most this often.
@@ -59,15 +69,20 @@ pub const POLL_BUDGET: u32 = 8;
 /// Of entries with accesses on several streams, so many are looked at.
 const SEVERAL_LOOKED_AT: usize = 4;
 
-impl<const LINK: usize> Lists<LINK> {
-    pub fn new() -> Self {
-        Lists { done: List::new(), homes: SmallVec::new() }
+impl Lists {
+    pub fn is_empty(&self) -> bool {
+        self.done.is_empty() && self.homes.iter().all(|(_, list)| list.is_empty())
     }
 
-    fn list(&mut self, home: usize) -> &mut List<LINK> {
+    #[inline(always)]
+    fn list(&mut self, home: usize) -> &mut List<BUCKET> {
         if home == HOME_DONE {
             return &mut self.done;
         }
+        self.list_of(home)
+    }
+
+    fn list_of(&mut self, home: usize) -> &mut List<BUCKET> {
         if let Some(place) = self.homes.iter().position(|(key, _)| *key == home) {
             return &mut self.homes[place].1;
         }
@@ -81,6 +96,7 @@ impl<const LINK: usize> Lists<LINK> {
 
     /// # Safety
     /// As `List::push`; `entry.home` is set.
+    #[inline(always)]
     pub unsafe fn push(&mut self, entry: *mut Entry) {
         // SAFETY: passed on.
         unsafe { self.list((*entry).home).push(entry) }
@@ -88,24 +104,24 @@ impl<const LINK: usize> Lists<LINK> {
 
     /// # Safety
     /// `entry` was pushed here and its `home` has not changed since.
+    #[inline(always)]
     pub unsafe fn remove(&mut self, entry: *mut Entry) {
         // SAFETY: passed on.
         unsafe { self.list((*entry).home).remove(entry) }
     }
 
     /// The newest entry whose accesses are all on `stream`, else the newest without open accesses. Asks no driver.
+    #[inline(always)]
     pub fn ready(&self, stream: Option<&'static Stream>) -> Option<*mut Entry> {
-        if let Some(stream) = stream {
-            let key = std::ptr::from_ref(stream) as usize;
-            for (home, list) in &self.homes {
-                if *home == key {
-                    if let Some(entry) = list.newest() {
-                        return Some(entry);
-                    }
-                }
-            }
+        if self.homes.is_empty() {
+            return self.done.newest();
         }
-        self.done.newest()
+        self.ready_on(stream).or_else(|| self.done.newest())
+    }
+
+    fn ready_on(&self, stream: Option<&'static Stream>) -> Option<*mut Entry> {
+        let key = std::ptr::from_ref(stream?) as usize;
+        self.homes.iter().find(|(home, _)| *home == key).and_then(|(_, list)| list.newest())
     }
 
     /// An entry whose accesses lie elsewhere, but are done, or ordered on `stream` without any further wait. Asks the
@@ -140,7 +156,7 @@ impl<const LINK: usize> Lists<LINK> {
     }
 }
 
-/// From requests to buckets: open addressing, rebuilt when it fills.
+/// From requests to shapes: open addressing, rebuilt when it fills.
 pub struct RequestTable {
     slots: Vec<Option<Box<RequestNode>>>,
     used: usize,
@@ -151,18 +167,28 @@ struct RequestNode {
     head: [u64; 5],
     rank: usize,
     dims: [i64; MAX_DIMS],
-    bucket: *mut Bucket,
+    shape: *mut Shape,
 }
 
+impl RequestNode {
+    #[inline(always)]
+    fn is(&self, request: &Request) -> bool {
+        // Written out: a call of memcmp costs more than these few words.
+        let heads = self.head.iter().zip(&request.head).fold(0, |differ, (a, b)| differ | (a ^ b));
+        self.rank == request.dims.len()
+            && self.dims.iter().zip(request.dims).fold(heads, |differ, (a, b)| differ | (a ^ b) as u64) == 0
+    }
+}
+
+#[inline(always)]
 fn hash(request: &Request) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut hash = request.dims.len() as u64;
-    for word in request.head {
-        hash = (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
-    }
+    let [first, second, third, fourth, fifth] = request.head;
+    let mut hash = first ^ second.rotate_left(17) ^ third.rotate_left(31) ^ fourth.rotate_left(43) ^ fifth;
     for dim in request.dims {
-        hash = (hash ^ *dim as u64).wrapping_mul(FACTOR).rotate_left(29);
+        hash = hash.wrapping_mul(FACTOR).wrapping_add(*dim as u64);
     }
+    hash = hash.wrapping_mul(FACTOR);
     hash ^ (hash >> 32)
 }
 
@@ -171,7 +197,8 @@ impl RequestTable {
         RequestTable { slots: Vec::new(), used: 0 }
     }
 
-    pub fn find(&self, request: &Request) -> Option<*mut Bucket> {
+    #[inline(always)]
+    pub fn find(&self, request: &Request) -> Option<*mut Shape> {
         if self.slots.is_empty() {
             return None;
         }
@@ -179,12 +206,8 @@ impl RequestTable {
         let hash = hash(request);
         let mut place = hash as usize & mask;
         while let Some(node) = &self.slots[place] {
-            if node.hash == hash
-                && node.head == request.head
-                && node.rank == request.dims.len()
-                && node.dims[..node.rank] == *request.dims
-            {
-                return Some(node.bucket);
+            if node.hash == hash && node.is(request) {
+                return Some(node.shape);
             }
             place = (place + 1) & mask;
         }
@@ -192,7 +215,7 @@ impl RequestTable {
     }
 
     /// Notes what a request comes to; it is not in the table yet.
-    pub fn insert(&mut self, request: &Request, bucket: *mut Bucket) {
+    pub fn insert(&mut self, request: &Request, shape: *mut Shape) {
         if (self.used + 1) * 2 > self.slots.len() {
             let size = (self.slots.len() * 2).max(16);
             self.rebuild(size, |_| true);
@@ -204,20 +227,20 @@ impl RequestTable {
             head: request.head,
             rank: request.dims.len(),
             dims,
-            bucket,
+            shape,
         }));
     }
 
-    /// Forgets the requests whose bucket is not to be kept.
-    pub fn retain(&mut self, keep: impl FnMut(*mut Bucket) -> bool) {
+    /// Forgets the requests whose shape is not to be kept.
+    pub fn retain(&mut self, keep: impl FnMut(*mut Shape) -> bool) {
         self.rebuild(self.slots.len(), keep);
     }
 
-    fn rebuild(&mut self, size: usize, mut keep: impl FnMut(*mut Bucket) -> bool) {
+    fn rebuild(&mut self, size: usize, mut keep: impl FnMut(*mut Shape) -> bool) {
         let old = std::mem::replace(&mut self.slots, (0..size).map(|_| None).collect());
         self.used = 0;
         for node in old.into_iter().flatten() {
-            if keep(node.bucket) {
+            if keep(node.shape) {
                 self.place(node);
             }
         }

@@ -29,7 +29,7 @@ thread_local! {
 }
 
 /// The calling thread's index of the cache, made at its first use. A thread that is ending uses the shared one.
-#[inline]
+#[inline(always)]
 pub fn index(cache: &'static Cache) -> &'static Index {
     let (of, index) = CURRENT.with(Cell::get);
     if std::ptr::eq(of, cache) {
@@ -62,13 +62,15 @@ fn find_or_make(cache: &'static Cache) -> &'static Index {
 }
 
 /// Whether the calling thread owns this index.
-#[inline]
+#[inline(always)]
 pub fn owns(index: *const Index) -> bool {
     let (_, current) = CURRENT.with(Cell::get);
-    std::ptr::eq(current, index)
-        || OWN
-            .try_with(|own| own.borrow().pairs.iter().any(|(_, owned)| std::ptr::eq(*owned, index)))
-            .unwrap_or(false)
+    std::ptr::eq(current, index) || owns_other(index)
+}
+
+#[cold]
+fn owns_other(index: *const Index) -> bool {
+    OWN.try_with(|own| own.borrow().pairs.iter().any(|(_, owned)| std::ptr::eq(*owned, index))).unwrap_or(false)
 }
 
 /// Ends the calling thread's index of this cache now, as its end would.

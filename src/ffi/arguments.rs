@@ -6,7 +6,7 @@ use std::mem::size_of;
 use super::constants::*;
 use super::structs::*;
 use crate::backend;
-use crate::cache::{Cache, Scope};
+use crate::cache::Scope;
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::{self, ObjectKind, ObjectRef};
@@ -34,7 +34,7 @@ macro_rules! structs {
 structs!(cvc_cache_options_t cvc_device_info_t cvc_cache_stats_t cvc_tensor_desc_t cvc_tensor_data_t cvc_image_desc_t
     cvc_image_data_t cvc_image_batch_data_t cvc_tensor_batch_data_t cvc_format_info_t cvc_normalize_params_t);
 
-#[inline]
+#[inline(always)]
 fn struct_size<T: Struct>(pointer: *const T, name: &str) -> Result<usize> {
     if pointer.is_null() {
         fail!(Status::NullPointer, "{name} is null, expected a pointer to a struct");
@@ -78,6 +78,17 @@ pub unsafe fn read<T: Struct>(pointer: *const T, name: &str) -> Result<T> {
     }
 }
 
+/// Like `read`, without a copy where the caller's struct is as this version knows it.
+#[inline(always)]
+pub unsafe fn read_with<T: Struct, R>(pointer: *const T, name: &str, then: impl FnOnce(&T) -> Result<R>) -> Result<R> {
+    if struct_size(pointer, name)? == size_of::<T>() && pointer.is_aligned() {
+        // SAFETY: the caller's struct has this size and is aligned.
+        return then(unsafe { &*pointer });
+    }
+    // SAFETY: passed on.
+    then(&unsafe { read(pointer, name) }?)
+}
+
 /// Checks a struct that results go to.
 pub unsafe fn check_out<T: Struct>(pointer: *mut T, name: &str) -> Result<usize> {
     struct_size(pointer, name)
@@ -95,7 +106,7 @@ pub unsafe fn write<T: Struct>(pointer: *mut T, size: usize, value: &T) {
 }
 
 /// The place for a result, set to `nothing` at once, so that it is that on failure.
-#[inline]
+#[inline(always)]
 pub unsafe fn out<'a, T>(pointer: *mut T, nothing: T, name: &str) -> Result<&'a mut T> {
     // SAFETY: the caller's pointer.
     match unsafe { pointer.as_mut() } {
@@ -135,14 +146,10 @@ pub fn tensor_batch(batch: cvc_tensor_batch_t, name: &str) -> Result<ObjectRef> 
     object::acquire(handle(batch), ObjectKind::TensorBatch, name)
 }
 
-pub fn cache(cache: cvc_cache_t) -> Result<&'static Cache> {
-    super::cache::find(cache)
-}
-
 pub const STREAM_NONE: usize = usize::MAX;
 
 /// The stream of a call for `device`; `None` for `CVC_STREAM_NONE`.
-#[inline]
+#[inline(always)]
 pub fn stream_or_none(stream: cvc_stream_t, device: i32) -> Result<Option<&'static Stream>> {
     if stream as usize == STREAM_NONE {
         return Ok(None);
@@ -187,6 +194,7 @@ pub fn access(access: cvc_access_t) -> Result<AccessKind> {
 }
 
 /// Refuses flag bits that this version does not know.
+#[inline(always)]
 pub fn flags(flags: u32, known: u32, name: &str) -> Result<u32> {
     if flags & !known != 0 {
         fail!(Status::InvalidEnum, "{name} is {flags:#x}, expected no bits but {known:#x}");
@@ -194,8 +202,10 @@ pub fn flags(flags: u32, known: u32, name: &str) -> Result<u32> {
     Ok(flags)
 }
 
+#[inline(always)]
 pub fn layout_bytes(layout: &[c_char; 16]) -> [u8; 16] {
-    layout.map(|label| label as u8)
+    // SAFETY: both are 16 bytes, and every bit pattern is a byte.
+    unsafe { std::mem::transmute(*layout) }
 }
 
 /// `true` is done; `false` says that the timeout passed first.
@@ -207,6 +217,7 @@ pub fn done_in_time(done: bool, timeout_ns: i64) -> Result<()> {
 }
 
 /// A device argument, checked; -1 is the current one.
+#[inline(always)]
 pub fn device(device: i32) -> Result<i32> {
     backend::device(device)
 }

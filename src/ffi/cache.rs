@@ -28,12 +28,17 @@ fn default_cache() -> &'static Default {
 }
 
 /// The cache that a handle means.
-#[inline]
+#[inline(always)]
 pub fn find(cache: cvc_cache_t) -> Result<&'static Cache> {
     match DEFAULT.get() {
         Some(default) if default.handle == handle(cache) => Ok(default.cache),
-        _ => object::acquire(handle(cache), ObjectKind::Cache, "cache").map(|object| object.cache()),
+        _ => find_other(cache),
     }
+}
+
+#[cold]
+fn find_other(cache: cvc_cache_t) -> Result<&'static Cache> {
+    object::acquire(handle(cache), ObjectKind::Cache, "cache").map(|object| object.cache())
 }
 
 fn is_default(cache: cvc_cache_t) -> bool {
@@ -174,10 +179,10 @@ pub unsafe extern "C" fn cvc_cache_stats(cache: cvc_cache_t, device: i32, stats:
             count: now.count,
             bytes: now.bytes,
             peak_bytes: now.peak,
-            live_count: counters.live_count,
-            live_bytes: counters.live_bytes,
-            unindexed_count: counters.live_count - counters.indexed_count,
-            unindexed_bytes: counters.live_bytes - counters.indexed_bytes,
+            live_count: counters.total_count - counters.held_count,
+            live_bytes: counters.total_bytes - counters.held_bytes,
+            unindexed_count: counters.total_count - counters.indexed_count,
+            unindexed_bytes: counters.total_bytes - counters.indexed_bytes,
             idle_count: counters.held_count - now.pending_count,
             idle_bytes: counters.held_bytes - now.pending_bytes,
             pending_count: now.pending_count,
@@ -189,7 +194,7 @@ pub unsafe extern "C" fn cvc_cache_stats(cache: cvc_cache_t, device: i32, stats:
             hits_pending: counters.hits_pending,
             misses: counters.misses,
             evictions: counters.evictions,
-            live_handles: counters.live_count + counters.wrapped_count + now.views,
+            live_handles: counters.total_count - counters.held_count + counters.wrapped_count + now.views,
             driver_bytes: now.driver_bytes,
             free_bytes: now.free_bytes,
         };

@@ -25,7 +25,7 @@ fn set_up() {
 }
 
 /// Runs the body of an exported function: a panic becomes a status, an error the thread's last one.
-#[inline]
+#[inline(always)]
 pub fn guard(body: impl FnOnce() -> Result<()>) -> cvc_status_t {
     if !SET_UP.is_completed() {
         set_up();
@@ -37,7 +37,7 @@ pub fn guard(body: impl FnOnce() -> Result<()>) -> cvc_status_t {
 }
 
 /// Like `guard`, for a release: in a forked child it succeeds and does nothing.
-#[inline]
+#[inline(always)]
 pub fn guard_release(body: impl FnOnce() -> Result<()>) -> cvc_status_t {
     if process::is_forked_child() {
         return CVC_STATUS_OK;
@@ -45,7 +45,7 @@ pub fn guard_release(body: impl FnOnce() -> Result<()>) -> cvc_status_t {
     guard_in_fork(body)
 }
 
-#[inline]
+#[inline(always)]
 fn guard_in_fork(body: impl FnOnce() -> Result<()>) -> cvc_status_t {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => CVC_STATUS_OK,

@@ -15,7 +15,7 @@ use crate::object::{
 };
 use crate::timeline::Deadline;
 
-#[inline]
+#[inline(always)]
 fn rank(rank: i32, name: &str) -> Result<usize> {
     match usize::try_from(rank) {
         Ok(rank @ 1..=MAX_RANK) => Ok(rank),
@@ -23,7 +23,7 @@ fn rank(rank: i32, name: &str) -> Result<usize> {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn request<'a>(desc: &'a cvc_tensor_desc_t, shape: &'a [i64; MAX_RANK]) -> Result<TensorRequest<'a>> {
     arguments::flags(desc.flags, 0, "desc.flags")?;
     Ok(TensorRequest {
@@ -70,10 +70,13 @@ pub unsafe extern "C" fn cvc_tensor_create(
         let tensor = unsafe { out(tensor, std::ptr::null_mut(), "tensor") }?;
         let cache = cache::find(cache)?;
         // SAFETY: as above.
-        let desc = unsafe { arguments::read(desc, "desc") }?;
-        let request = request(&desc, &desc.shape)?;
-        let stream = arguments::stream_or_none(stream, request.device)?;
-        *tensor = opaque(object::tensor_create(cache, &request, stream)?);
+        *tensor = unsafe {
+            arguments::read_with(desc, "desc", |desc| {
+                let request = request(desc, &desc.shape)?;
+                let stream = arguments::stream_or_none(stream, request.device)?;
+                object::tensor_create(cache, &request, stream).map(opaque)
+            })
+        }?;
         Ok(())
     })
 }

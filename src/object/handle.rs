@@ -98,6 +98,7 @@ impl Word {
 
     /// Changes the user count of the object that `handle` means; the new count, or `None` for a stale handle. When the
     /// count reaches zero the handle is stale from that moment on.
+    #[inline(always)]
     fn change(&self, handle: Handle, up: bool) -> Result<Option<u64>> {
         let mut word = self.0.load(Ordering::Acquire);
         loop {
@@ -137,7 +138,7 @@ pub fn new_slot(object: *mut Object, set_slot: impl FnOnce(u32)) {
     *next = slot + 1;
 }
 
-#[inline]
+#[inline(always)]
 fn find(handle: Handle) -> Option<&'static Object> {
     let slot = (handle & USERS_MASK) as usize;
     let chunk = CHUNKS[slot / CHUNK].load(Ordering::Acquire);
@@ -206,7 +207,7 @@ pub fn retain(handle: Handle, kind: ObjectKind, argument: &str) -> Result<()> {
 
 /// Drops a user reference; with the last one the handle is stale at once, and the object goes when nothing inside the
 /// library holds it any more.
-#[inline]
+#[inline(always)]
 pub fn release(handle: Handle, kind: ObjectKind, argument: &str) -> Result<()> {
     if (handle >> KIND_SHIFT) & 0xf == kind as u64 {
         if let Some(object) = find(handle) {

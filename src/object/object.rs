@@ -157,7 +157,7 @@ impl Object {
     ///
     /// # Safety
     /// The caller has that reference.
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn unref(&self) {
         if self.references.fetch_sub(1, Ordering::AcqRel) == 1 {
             // SAFETY: the last reference is gone: the object is this caller's alone.
@@ -170,7 +170,7 @@ impl Object {
 ///
 /// # Safety
 /// `entry` came from the cache as the caller's alone.
-#[inline]
+#[inline(always)]
 pub unsafe fn open(entry: *mut Entry, cache: &'static Cache, kind: ObjectKind) -> Handle {
     let object: *mut Object = entry.cast();
     // SAFETY: the caller's promise.
@@ -223,7 +223,7 @@ pub fn open_cache(cache: &'static Cache) -> Handle {
 
 /// # Safety
 /// `object` is the caller's alone.
-#[inline]
+#[inline(always)]
 unsafe fn end(object: *mut Object) {
     // SAFETY: the caller's promise.
     unsafe {

@@ -31,7 +31,7 @@ impl TensorRequest<'_> {
 
 /// A tensor from the cache. `stream`: whose queued work may use it at once; `None`: no work is named, so that memory with
 /// pending work is not considered.
-#[inline]
+#[inline(always)]
 pub fn tensor_create(
     cache: &'static Cache,
     wanted: &TensorRequest,
@@ -76,6 +76,7 @@ unsafe fn write_desc(acquired: &Acquired, wanted: &TensorRequest, resolved: Opti
     Ok(())
 }
 
+#[inline(always)]
 pub(super) fn halves(bytes: &[u8; 16]) -> [u64; 2] {
     let all = u128::from_le_bytes(*bytes);
     [all as u64, (all >> 64) as u64]

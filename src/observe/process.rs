@@ -19,7 +19,7 @@ pub fn watch_for_forks() {
 }
 
 /// This process is a child that was forked after the library was used: locks may be held by threads that it lacks.
-#[inline]
+#[inline(always)]
 pub fn is_forked_child() -> bool {
     FORKED.load(Ordering::Relaxed)
 }

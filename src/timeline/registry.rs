@@ -53,12 +53,11 @@ static LEGACY: [AtomicPtr<Stream>; MAX_DEVICES] = [const { AtomicPtr::new(std::p
 /// Counts the handles that stopped naming what they named; a thread's remembered look-ups are valid for one value.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
 
-#[derive(Clone, Copy)]
 struct Remembered {
-    handle: StreamHandle,
-    epoch: u64,
-    device: i32,
-    stream: Option<&'static Stream>,
+    handle: Cell<StreamHandle>,
+    epoch: Cell<u64>,
+    device: Cell<i32>,
+    stream: Cell<Option<&'static Stream>>,
 }
 
 const REMEMBERED: usize = 4;
@@ -80,8 +79,10 @@ impl Drop for PerThread {
 }
 
 thread_local! {
-    static RECENT: [Cell<Remembered>; REMEMBERED] = const {
-        [const { Cell::new(Remembered { handle: 0, epoch: 0, device: 0, stream: None }) }; REMEMBERED]
+    static RECENT: [Remembered; REMEMBERED] = const {
+        [const {
+            Remembered { handle: Cell::new(0), epoch: Cell::new(0), device: Cell::new(0), stream: Cell::new(None) }
+        }; REMEMBERED]
     };
     static PER_THREAD: RefCell<PerThread> = const { RefCell::new(PerThread { streams: Vec::new() }) };
 }
@@ -121,32 +122,37 @@ impl Registry {
 
 /// The stream that `handle` names in a call for `device`: 0 and 1 are that device's legacy default stream, 2 the calling
 /// thread's own. On a created or registered stream this makes no driver call.
+#[inline(always)]
 pub fn resolve(handle: StreamHandle, device: i32) -> Result<&'static Stream> {
+    let epoch = EPOCH.load(Ordering::Acquire);
+    let place = (handle >> 4) % REMEMBERED;
+    let recent = RECENT.with(|recent| {
+        let recent = &recent[place];
+        let same = recent.handle.get() == handle && recent.epoch.get() == epoch && recent.device.get() == device;
+        if same { recent.stream.get() } else { None }
+    });
+    match recent {
+        Some(stream) => Ok(stream),
+        None => resolve_slow(handle, device, epoch, place),
+    }
+}
+
+fn resolve_slow(handle: StreamHandle, device: i32, epoch: u64, place: usize) -> Result<&'static Stream> {
     if handle <= STREAM_LEGACY {
         return legacy(device);
     }
     if handle == STREAM_PER_THREAD {
         return per_thread(device);
     }
-    let epoch = EPOCH.load(Ordering::Acquire);
-    let place = (handle >> 4) % REMEMBERED;
-    let recent = RECENT.with(|recent| recent[place].get());
-    if recent.handle == handle && recent.epoch == epoch && recent.device == device {
-        if let Some(stream) = recent.stream {
-            return Ok(stream);
-        }
-    }
-    resolve_slow(handle, device, epoch, place)
-}
-
-#[cold]
-fn resolve_slow(handle: StreamHandle, device: i32, epoch: u64, place: usize) -> Result<&'static Stream> {
     let mut registry = REGISTRY.lock();
     if let Some(entry) = registry.known.get(&handle) {
         check_device(handle, entry.device, device)?;
         let stream = entry.stream;
         RECENT.with(|recent| {
-            recent[place].set(Remembered { handle, epoch, device, stream: Some(stream) });
+            recent[place].handle.set(handle);
+            recent[place].epoch.set(epoch);
+            recent[place].device.set(device);
+            recent[place].stream.set(Some(stream));
         });
         return Ok(stream);
     }
