@@ -1,4 +1,5 @@
-// Pillow's resize for one sample: rounding after each pass, sums over taps, premultiplied alpha, for both builds.
+// Pillow's resize for one sample: rounding after each pass, sums over taps, premultiplied alpha, for both
+// builds.
 #ifndef CVC_RESIZE_CUH
 #define CVC_RESIZE_CUH
 
@@ -16,7 +17,8 @@ CVC_HD_INLINE uint8_t cvc_resize_clip8(int32_t sum) {
 }
 
 // `load(k)` is the sample under tap k. Normalised coefficients keep the sum far from int32's ends.
-template <class Load> CVC_HD_INLINE uint8_t cvc_resize_sum_fixed(const int32_t *coefficients, int count, Load load) {
+template <class Load>
+CVC_HD_INLINE uint8_t cvc_resize_sum_fixed(const int32_t *coefficients, int count, Load load) {
   int32_t sum = cvc_resize_fixed_half;
   for (int k = 0; k < count; ++k) {
     sum += static_cast<int32_t>(load(k)) * coefficients[k];
@@ -27,7 +29,8 @@ template <class Load> CVC_HD_INLINE uint8_t cvc_resize_sum_fixed(const int32_t *
 // ---- Other element types: double ----
 
 // In tap order, each product and each sum rounded once.
-template <class Load> CVC_HD_INLINE double cvc_resize_sum_real(const double *coefficients, int count, Load load) {
+template <class Load>
+CVC_HD_INLINE double cvc_resize_sum_real(const double *coefficients, int count, Load load) {
   double sum = 0.0;
   for (int k = 0; k < count; ++k) {
     sum = sum + static_cast<double>(load(k)) * coefficients[k];
@@ -35,8 +38,8 @@ template <class Load> CVC_HD_INLINE double cvc_resize_sum_real(const double *coe
   return sum;
 }
 
-// Rounded half away from zero as floor(|sum| + 0.5), clipped to lowest..highest. The bounds are integers, so clipping
-// may come first.
+// Rounded half away from zero as floor(|sum| + 0.5), clipped to lowest..highest. The bounds are integers, so
+// clipping may come first.
 CVC_HD_INLINE int32_t cvc_resize_round(double sum, double lowest, double highest) {
   const double clipped = sum < lowest ? lowest : sum > highest ? highest : sum;
   return static_cast<int32_t>(clipped < 0.0 ? clipped - 0.5 : clipped + 0.5);
@@ -50,15 +53,17 @@ CVC_HD_INLINE double cvc_resize_one_nan(double value) {
   return value == value ? value : cvc_double_of_bits(cvc_double_nan);
 }
 
-// How an element type goes through the passes. `working` holds every value of the type exactly and is what lies between
-// the passes; `between` is the rounding after the first of two passes, `result` that after the last.
+// How an element type goes through the passes. `working` holds every value of the type exactly and is what
+// lies between the passes; `between` is the rounding after the first of two passes, `result` that after the
+// last.
 template <class T> struct cvc_resize_element;
 
 template <class T, class Working> struct cvc_resize_integer {
   using working = Working;
   static constexpr double lowest =
       static_cast<T>(-1) < static_cast<T>(0) ? -static_cast<double>(uint64_t{1} << (8 * sizeof(T) - 1)) : 0.0;
-  static constexpr double highest = lowest + (static_cast<double>(uint64_t{1} << (8 * sizeof(T) - 1)) * 2.0 - 1.0);
+  static constexpr double highest =
+      lowest + (static_cast<double>(uint64_t{1} << (8 * sizeof(T) - 1)) * 2.0 - 1.0);
 
   static CVC_HD_INLINE working load(T value) { return static_cast<working>(value); }
   static CVC_HD_INLINE working between(double sum) {
@@ -129,11 +134,12 @@ template <class T> CVC_HD_INLINE T cvc_resize_read(const cvc_resize_plane &plane
   return value;
 }
 
-// Output sample (x, y) of a plane of type T (not U8), computing the first pass again for each tap of the second. Both
-// tables null: the sample itself.
+// Output sample (x, y) of a plane of type T (not U8), computing the first pass again for each tap of the
+// second. Both tables null: the sample itself.
 template <class T>
 CVC_HD_INLINE T cvc_resize_sample(const cvc_resize_plane &plane, const cvc_resize_table *horizontal,
-                                  const cvc_resize_table *vertical, bool vertical_first, int32_t x, int32_t y) {
+                                  const cvc_resize_table *vertical, bool vertical_first, int32_t x,
+                                  int32_t y) {
   using element = cvc_resize_element<T>;
   const cvc_resize_taps columns = cvc_resize_taps_at(horizontal, x);
   const cvc_resize_taps rows = cvc_resize_taps_at(vertical, y);
@@ -166,10 +172,12 @@ CVC_HD_INLINE T cvc_resize_sample(const cvc_resize_plane &plane, const cvc_resiz
   }));
 }
 
-// The same for U8. `alpha` is null, or the plane of alpha that the samples are multiplied by as they are read.
+// The same for U8. `alpha` is null, or the plane of alpha that the samples are multiplied by as they are
+// read.
 CVC_HD_INLINE uint8_t cvc_resize_sample_u8(const cvc_resize_plane &plane, const cvc_resize_plane *alpha,
-                                           const cvc_resize_table *horizontal, const cvc_resize_table *vertical,
-                                           bool vertical_first, int32_t x, int32_t y) {
+                                           const cvc_resize_table *horizontal,
+                                           const cvc_resize_table *vertical, bool vertical_first, int32_t x,
+                                           int32_t y) {
   const cvc_resize_taps columns = cvc_resize_taps_at(horizontal, x);
   const cvc_resize_taps rows = cvc_resize_taps_at(vertical, y);
   const auto read = [&](int32_t column, int32_t row) {
@@ -178,10 +186,9 @@ CVC_HD_INLINE uint8_t cvc_resize_sample_u8(const cvc_resize_plane &plane, const 
                             : cvc_resize_multiply_alpha(value, cvc_resize_read<uint8_t>(*alpha, column, row));
   };
   const auto along_row = [&](int32_t row) {
-    return horizontal == nullptr
-               ? read(x, row)
-               : cvc_resize_sum_fixed(cvc_resize_fixed(horizontal, x), columns.count,
-                                      [&](int k) { return read(columns.first + k, row); });
+    return horizontal == nullptr ? read(x, row)
+                                 : cvc_resize_sum_fixed(cvc_resize_fixed(horizontal, x), columns.count,
+                                                        [&](int k) { return read(columns.first + k, row); });
   };
   const auto along_column = [&](int32_t column) {
     return vertical == nullptr ? read(column, y)

@@ -61,8 +61,8 @@ CVC_HD_INLINE const double *cvc_resize_real(const cvc_resize_table *table, int32
          static_cast<int64_t>(output) * table->row_length;
 }
 
-// One geometry: `batch` images (see the block) that lie `stride_n` apart on either side. A table's address is 0 where
-// that size does not change: the pass is skipped. NEAREST has both tables always.
+// One geometry: `batch` images (see the block) that lie `stride_n` apart on either side. A table's address is
+// 0 where that size does not change: the pass is skipped. NEAREST has both tables always.
 struct cvc_resize_image {
   cvc_view src;
   cvc_view dst;
@@ -72,7 +72,8 @@ struct cvc_resize_image {
   int32_t dst_height;
   uint64_t horizontal_table;
   uint64_t vertical_table;
-  // Host: work items of each of the images; item i of m does rows i * dst_height / m up to those of item i + 1.
+  // Host: work items of each of the images; item i of m does rows i * dst_height / m up to those of item i
+  // + 1.
   int32_t items;
   // Not 0: the vertical pass comes first. It matters only where both passes are done.
   uint32_t vertical_first;

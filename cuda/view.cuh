@@ -1,4 +1,5 @@
-// The strided view of pixels that every operator's parameter block holds, and the function qualifier for both builds.
+// The strided view of pixels that every operator's parameter block holds, and the function qualifier for both
+// builds.
 #ifndef CVC_VIEW_CUH
 #define CVC_VIEW_CUH
 
@@ -8,8 +9,8 @@
 #define CVC_HD
 #endif
 
-// Where element (n, c, h, w) of a batch of planes or interleaved images lies: at `data` plus the sum of the index times
-// its stride. Strides are in bytes and may be anything, also zero or negative.
+// Where element (n, c, h, w) of a batch of planes or interleaved images lies: at `data` plus the sum of the
+// index times its stride. Strides are in bytes and may be anything, also zero or negative.
 struct cvc_view {
   unsigned long long data;
   long long stride_n;
@@ -20,8 +21,8 @@ struct cvc_view {
 
 CVC_HD inline unsigned long long cvc_view_address(const cvc_view &view, long long n, long long c, long long h,
                                                   long long w) {
-  return view.data + static_cast<unsigned long long>(n * view.stride_n + c * view.stride_c + h * view.stride_h +
-                                                     w * view.stride_w);
+  return view.data + static_cast<unsigned long long>(n * view.stride_n + c * view.stride_c +
+                                                     h * view.stride_h + w * view.stride_w);
 }
 
 static_assert(sizeof(cvc_view) == 40, "the Rust mirror has this size");

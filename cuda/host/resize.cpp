@@ -1,15 +1,17 @@
-// The host build of the pillow_resize kernel. A work item is some output rows of one image, with all its channels.
+// The host build of the pillow_resize kernel. A work item is some output rows of one image, with all its
+// channels.
 //
-// Items count those of image 0 of the first geometry, then those of its other images, then those of the next geometry.
-// A task computes what its rows need of the first pass, so neighbouring tasks repeat a few rows' work.
+// Items count those of image 0 of the first geometry, then those of its other images, then those of the next
+// geometry. A task computes what its rows need of the first pass, so neighbouring tasks repeat a few rows'
+// work.
 #include "resize_band.h"
 
 namespace cvc_resize_host {
 namespace {
 
 picture_side side_of(const cvc_view &view, int64_t image) {
-  return picture_side{reinterpret_cast<unsigned char *>(cvc_view_address(view, image, 0, 0, 0)), view.stride_c,
-                      view.stride_h, view.stride_w};
+  return picture_side{reinterpret_cast<unsigned char *>(cvc_view_address(view, image, 0, 0, 0)),
+                      view.stride_c, view.stride_h, view.stride_w};
 }
 
 void rows_of_picture(const picture &whole, bool nearest, isa level, int begin, int end) {
@@ -19,8 +21,8 @@ void rows_of_picture(const picture &whole, bool nearest, isa level, int begin, i
   }
   // Rows of one channel without gaps on both sides: each plane is a picture of its own.
   const int64_t bytes = static_cast<int64_t>(element_bytes(whole.kind));
-  const bool planar = whole.channels > 1 && !whole.premultiply && whole.src.stride_w == bytes &&
-                      whole.dst.stride_w == bytes;
+  const bool planar =
+      whole.channels > 1 && !whole.premultiply && whole.src.stride_w == bytes && whole.dst.stride_w == bytes;
   if (!planar) {
     resize_band(whole, level, begin, end);
     return;
@@ -64,7 +66,8 @@ void resize_items(const cvc_resize_params &params, int64_t begin, int64_t end) {
       const int64_t item_end = to - first < image.items ? to : first + image.items;
       work.src = side_of(image.src, n);
       work.dst = side_of(image.dst, n);
-      rows_of_picture(work, nearest, level, row_of_item(image, item - first), row_of_item(image, item_end - first));
+      rows_of_picture(work, nearest, level, row_of_item(image, item - first),
+                      row_of_item(image, item_end - first));
       item = item_end;
     }
     first_item += items;

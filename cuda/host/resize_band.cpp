@@ -1,5 +1,5 @@
-// Runs the two passes of the host's resize over a band of output rows, keeping only the rows between the passes that
-// the next output row needs.
+// Runs the two passes of the host's resize over a band of output rows, keeping only the rows between the
+// passes that the next output row needs.
 #include "resize_band.h"
 
 #include <stdlib.h>
@@ -106,7 +106,8 @@ struct tile {
       const int count = end - y < row_group ? end - y : row_group;
       require_sources(y, y + count);
       horizontal_group(
-          pass.horizontal_result, count, [&](int r) { return source(y + r); }, [&](int r) { return results.row(r); });
+          pass.horizontal_result, count, [&](int r) { return source(y + r); },
+          [&](int r) { return results.row(r); });
       for (int r = 0; r < count; ++r) {
         keep(y + r, results.row(r));
       }
@@ -167,7 +168,8 @@ struct tile {
                               between.row(r), static_cast<int64_t>(in.count()) * image.channels);
       }
       horizontal_group(
-          pass.horizontal_result, count, [&](int r) { return between.row(r); }, [&](int r) { return results.row(r); });
+          pass.horizontal_result, count, [&](int r) { return between.row(r); },
+          [&](int r) { return results.row(r); });
       for (int r = 0; r < count; ++r) {
         keep(y + r, results.row(r));
       }
@@ -193,10 +195,12 @@ tile tile_of(const picture &image, const passes &pass, columns out) {
   const int channels = image.channels;
   const bool as_it_is = !image.premultiply && pass.source_bytes == element_bytes(image.kind) &&
                         pass.result_bytes == element_bytes(image.kind) && image.kind != cvc_kind_s32;
-  const bool horizontal_last = image.horizontal != nullptr && (image.vertical == nullptr || image.vertical_first);
+  const bool horizontal_last =
+      image.horizontal != nullptr && (image.vertical == nullptr || image.vertical_first);
   const bool both = image.horizontal != nullptr && image.vertical != nullptr;
   const bool direct_source = as_it_is && is_packed(image.src, pass.source_bytes, channels);
-  const bool direct_result = as_it_is && !horizontal_last && is_packed(image.dst, pass.result_bytes, channels);
+  const bool direct_result =
+      as_it_is && !horizontal_last && is_packed(image.dst, pass.result_bytes, channels);
 
   columns in = out;
   if (image.horizontal != nullptr) {
@@ -209,13 +213,20 @@ tile tile_of(const picture &image, const passes &pass, columns out) {
 
   tile made{image,
             pass,
-            direct_source ? nullptr : image.premultiply ? load_premultiplied() : load_of(image.kind),
-            direct_result ? nullptr : image.premultiply ? store_premultiplied() : store_of(image.kind),
+            direct_source       ? nullptr
+            : image.premultiply ? load_premultiplied()
+                                : load_of(image.kind),
+            direct_result       ? nullptr
+            : image.premultiply ? store_premultiplied()
+                                : store_of(image.kind),
             out,
             in,
             ring_of(in_samples, pass.source_bytes, 0),
             ring_of(0, pass.between_bytes, 0),
-            ring_of(out_samples, pass.result_bytes, horizontal_last ? row_group : direct_result ? 0 : 1),
+            ring_of(out_samples, pass.result_bytes,
+                    horizontal_last ? row_group
+                    : direct_result ? 0
+                                    : 1),
             0,
             nullptr,
             aligned(static_cast<size_t>(tap_rows) * sizeof(void *)),
@@ -231,10 +242,11 @@ tile tile_of(const picture &image, const passes &pass, columns out) {
                                         : ring_of(out_samples, pass.between_bytes, tap_rows + row_group);
   }
   if (image.horizontal != nullptr) {
-    const size_t bytes = image.kind == cvc_kind_u8
-                             ? fixed_scratch_bytes(image.horizontal, channels, in.begin, in.end)
-                             : real_scratch_bytes(both && image.vertical_first ? pass.between_bytes : pass.source_bytes,
-                                                  channels, in.begin, in.end);
+    const size_t bytes =
+        image.kind == cvc_kind_u8
+            ? fixed_scratch_bytes(image.horizontal, channels, in.begin, in.end)
+            : real_scratch_bytes(both && image.vertical_first ? pass.between_bytes : pass.source_bytes,
+                                 channels, in.begin, in.end);
     made.scratch_bytes = aligned(bytes);
   }
   return made;
@@ -254,7 +266,8 @@ unsigned char *scratch_of(size_t bytes, void **block) {
 void copy_band(const picture &image, int begin, int end) {
   const size_t bytes = element_bytes(image.kind);
   const size_t row_bytes = bytes * static_cast<size_t>(image.channels) * static_cast<size_t>(image.dst_width);
-  const bool packed = is_packed(image.src, bytes, image.channels) && is_packed(image.dst, bytes, image.channels);
+  const bool packed =
+      is_packed(image.src, bytes, image.channels) && is_packed(image.dst, bytes, image.channels);
   for (int y = begin; y < end; ++y) {
     if (packed) {
       __builtin_memcpy(row_of(image.dst, y, 0).base, row_of(image.src, y, 0).base, row_bytes);
@@ -277,7 +290,8 @@ void resize_band(const picture &image, isa level, int begin, int end) {
     copy_band(image, begin, end);
     return;
   }
-  const passes pass = image.kind == cvc_kind_u8 ? fixed_passes(level, image.channels) : real_passes(level, image.kind);
+  const passes pass =
+      image.kind == cvc_kind_u8 ? fixed_passes(level, image.channels) : real_passes(level, image.kind);
   int width = image.dst_width;
   while (width > narrowest_tile && tile_of(image, pass, columns{0, width}).total_bytes() > scratch_target) {
     width = (width + 1) / 2;

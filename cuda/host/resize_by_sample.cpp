@@ -1,11 +1,13 @@
-// The host's resize without scratch memory: each sample of the first pass is computed again for each tap of the second.
+// The host's resize without scratch memory: each sample of the first pass is computed again for each tap of
+// the second.
 #include "resize_band.h"
 
 namespace cvc_resize_host {
 namespace {
 
 cvc_resize_plane plane_of(const picture &image, int channel) {
-  return cvc_resize_plane{image.src.base + channel * image.src.stride_c, image.src.stride_h, image.src.stride_w};
+  return cvc_resize_plane{image.src.base + channel * image.src.stride_c, image.src.stride_h,
+                          image.src.stride_w};
 }
 
 template <class T> void by_sample(const picture &image, int begin, int end) {
@@ -32,7 +34,8 @@ void by_sample_u8(const picture &image, int begin, int end) {
                                         image.horizontal, image.vertical, image.vertical_first, x, y);
       }
       for (int c = 0; c <= last; ++c) {
-        const uint8_t value = image.premultiply && c != last ? cvc_resize_divide_alpha(pixel[c], pixel[last]) : pixel[c];
+        const uint8_t value =
+            image.premultiply && c != last ? cvc_resize_divide_alpha(pixel[c], pixel[last]) : pixel[c];
         row_of(image.dst, y, x).base[c * image.dst.stride_c] = value;
       }
     }

@@ -80,8 +80,8 @@ fixed_kernel horizontal_kernel(isa level, int channels) {
   return horizontal_plain_of(channels);
 }
 
-// Where the vector forms' reads for one output end, counted from its first sample: they take 8 taps of one channel or 4
-// taps of more at a time, and 16 bytes for 3 channels.
+// Where the vector forms' reads for one output end, counted from its first sample: they take 8 taps of one
+// channel or 4 taps of more at a time, and 16 bytes for 3 channels.
 int64_t bytes_read(int channels, int count) {
   const int64_t groups_of_4 = (count + 3) / 4;
   switch (channels) {
@@ -96,15 +96,14 @@ int64_t bytes_read(int channels, int count) {
   }
 }
 
-// The first output of begin..end whose reads pass the end of the source rows; all from there on may.
+// The first output of begin..end from which on reads may pass the end of the source rows. It asks what the
+// largest count of taps would read, since an output's own count may be larger than the next one's.
 int first_unsafe(const horizontal_pass &pass) {
+  const int64_t last_safe = static_cast<int64_t>(pass.source_end) * pass.channels -
+                            bytes_read(pass.channels, pass.table->max_count);
   int x = pass.end;
-  while (x > pass.begin) {
-    const cvc_resize_taps taps = cvc_resize_bounds(pass.table, x - 1);
-    if (static_cast<int64_t>(taps.first) * pass.channels + bytes_read(pass.channels, taps.count) <=
-        static_cast<int64_t>(pass.source_end) * pass.channels) {
-      break;
-    }
+  while (x > pass.begin &&
+         static_cast<int64_t>(cvc_resize_bounds(pass.table, x - 1).first) * pass.channels > last_safe) {
     --x;
   }
   return x;
@@ -118,7 +117,8 @@ size_t tail_row_bytes(int channels, int columns) {
 
 // The outputs whose reads would pass the end of a row are computed from a copy of its end with room behind.
 template <isa Level, int Channels>
-void horizontal(const horizontal_pass &pass, const void *const sources[row_group], void *const targets[row_group]) {
+void horizontal(const horizontal_pass &pass, const void *const sources[row_group],
+                void *const targets[row_group]) {
   const fixed_kernel kernel = horizontal_kernel(Level, Channels);
   const uint8_t *from[row_group];
   uint8_t *to[row_group];
@@ -185,7 +185,7 @@ passes fixed_passes(isa level, int channels) {
 }
 
 size_t fixed_scratch_bytes(const cvc_resize_table *table, int channels, int source_begin, int source_end) {
-  // Unsafe outputs read past the end by less than one group of taps, so they begin close to it.
+  // Unsafe outputs begin less than the largest count of taps, rounded up to a group, before the end.
   const int64_t reach = static_cast<int64_t>(table->max_count) + 16;
   const int64_t columns = static_cast<int64_t>(source_end) - source_begin;
   return row_group * tail_row_bytes(channels, static_cast<int>(columns < reach ? columns : reach));

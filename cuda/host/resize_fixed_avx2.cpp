@@ -1,7 +1,8 @@
 // The 8-bit passes of the host's resize in AVX2.
 //
-// A coefficient is high * 65536 + low with 16-bit halves, so that two multiply-add instructions a pair of taps, one for
-// each half, give what a 32-bit product would; the halves' sums are joined once at the end, modulo 2^32.
+// A coefficient is high * 65536 + low with 16-bit halves, so that two multiply-add instructions a pair of
+// taps, one for each half, give what a 32-bit product would; the halves' sums are joined once at the end,
+// modulo 2^32.
 #include "resize_passes.h"
 
 #if CVC_RESIZE_X86
@@ -29,8 +30,9 @@ CVC_AVX2_INLINE __m256i broadcast_pair(const int16_t *from) {
 }
 
 CVC_AVX2_INLINE __m256i rows_of_16_bytes(const uint8_t *first, const uint8_t *second) {
-  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i *>(first))),
-                                 _mm_loadu_si128(reinterpret_cast<const __m128i *>(second)), 1);
+  return _mm256_inserti128_si256(
+      _mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i *>(first))),
+      _mm_loadu_si128(reinterpret_cast<const __m128i *>(second)), 1);
 }
 
 CVC_AVX2_INLINE long long read_8_bytes(const void *from) {
@@ -53,13 +55,14 @@ CVC_AVX2_INLINE void write_4_rows(__m256i words, uint8_t *to0, uint8_t *to1, uin
 }
 
 // Multiplies one vector of samples by both halves and adds to the two sums.
-CVC_AVX2_INLINE void multiply_add(__m256i samples, __m256i low, __m256i high, __m256i &low_sum, __m256i &high_sum) {
+CVC_AVX2_INLINE void multiply_add(__m256i samples, __m256i low, __m256i high, __m256i &low_sum,
+                                  __m256i &high_sum) {
   low_sum = _mm256_add_epi32(low_sum, _mm256_madd_epi16(samples, low));
   high_sum = _mm256_add_epi32(high_sum, _mm256_madd_epi16(samples, high));
 }
 
-// 3 or 4 channels, 4 taps of two rows at a time, one row in each half of the register; each pair of a channel's samples
-// side by side as 16-bit numbers.
+// 3 or 4 channels, 4 taps of two rows at a time, one row in each half of the register; each pair of a
+// channel's samples side by side as 16-bit numbers.
 template <int Channels>
 CVC_AVX2 void horizontal_wide(const horizontal_pass &pass, const uint8_t *const sources[row_group],
                               uint8_t *const targets[row_group]) {
@@ -98,8 +101,9 @@ CVC_AVX2 void horizontal_wide(const horizontal_pass &pass, const uint8_t *const 
       at += 4 * Channels;
       coefficients += 4;
     } while (coefficients < coefficients_end);
-    const __m256i words = _mm256_packs_epi32(_mm256_srai_epi32(join_halves(low01, high01), cvc_resize_fixed_bits),
-                                             _mm256_srai_epi32(join_halves(low23, high23), cvc_resize_fixed_bits));
+    const __m256i words =
+        _mm256_packs_epi32(_mm256_srai_epi32(join_halves(low01, high01), cvc_resize_fixed_bits),
+                           _mm256_srai_epi32(join_halves(low23, high23), cvc_resize_fixed_bits));
     write_4_rows(words, to0, to1, to2, to3);
     to0 += Channels;
     to1 += Channels;
@@ -110,11 +114,13 @@ CVC_AVX2 void horizontal_wide(const horizontal_pass &pass, const uint8_t *const 
 
 // 8 bytes of two rows, one row in each half of the register, as 16-bit numbers.
 CVC_AVX2_INLINE __m256i two_rows(const uint8_t *first, const uint8_t *second) {
-  return _mm256_cvtepu8_epi16(_mm_insert_epi64(_mm_cvtsi64_si128(read_8_bytes(first)), read_8_bytes(second), 1));
+  return _mm256_cvtepu8_epi16(
+      _mm_insert_epi64(_mm_cvtsi64_si128(read_8_bytes(first)), read_8_bytes(second), 1));
 }
 
 // One channel and one output: {row 0, row 2, row 0, row 2} and {row 1, row 3, row 1, row 3}.
-CVC_AVX2_INLINE __m256i one_channel_sums(const horizontal_pass &pass, const uint8_t *const sources[row_group], int x) {
+CVC_AVX2_INLINE __m256i one_channel_sums(const horizontal_pass &pass, const uint8_t *const sources[row_group],
+                                         int x) {
   const cvc_resize_taps taps = cvc_resize_bounds(pass.table, x);
   const int16_t *low_row = cvc_resize_split(pass.table, x);
   const int row_length = pass.table->row_length;
@@ -167,7 +173,8 @@ CVC_AVX2 void horizontal_two(const horizontal_pass &pass, const uint8_t *const s
     __m256i low01 = _mm256_setzero_si256(), high01 = low01, low23 = low01, high23 = low01;
     for (int k = 0; k < taps.count; k += 4) {
       const __m256i low = _mm256_shuffle_epi32(_mm256_set1_epi64x(read_8_bytes(low_row + k)), 0x50);
-      const __m256i high = _mm256_shuffle_epi32(_mm256_set1_epi64x(read_8_bytes(low_row + row_length + k)), 0x50);
+      const __m256i high =
+          _mm256_shuffle_epi32(_mm256_set1_epi64x(read_8_bytes(low_row + row_length + k)), 0x50);
       const int64_t at = from + 2 * k;
       const __m256i rows01 = _mm256_shuffle_epi8(two_rows(sources[0] + at, sources[1] + at), pairs);
       const __m256i rows23 = _mm256_shuffle_epi8(two_rows(sources[2] + at, sources[3] + at), pairs);
@@ -177,7 +184,8 @@ CVC_AVX2 void horizontal_two(const horizontal_pass &pass, const uint8_t *const s
     const __m256i sum01 = join_halves(low01, high01);
     const __m256i sum23 = join_halves(low23, high23);
     // {row 0: two channels, row 2: two channels} and rows 1 and 3.
-    const __m256i sums = _mm256_add_epi32(_mm256_unpacklo_epi64(sum01, sum23), _mm256_unpackhi_epi64(sum01, sum23));
+    const __m256i sums =
+        _mm256_add_epi32(_mm256_unpacklo_epi64(sum01, sum23), _mm256_unpackhi_epi64(sum01, sum23));
     const __m256i shifted = _mm256_srai_epi32(_mm256_add_epi32(sums, half), cvc_resize_fixed_bits);
     const __m256i words = _mm256_packs_epi32(shifted, shifted);
     const __m256i bytes = _mm256_packus_epi16(words, words);
@@ -185,7 +193,8 @@ CVC_AVX2 void horizontal_two(const horizontal_pass &pass, const uint8_t *const s
     const unsigned rows13 = static_cast<unsigned>(_mm_cvtsi128_si32(_mm256_extracti128_si256(bytes, 1)));
     const int64_t to = static_cast<int64_t>(x - pass.begin) * 2;
     const uint16_t values[row_group] = {static_cast<uint16_t>(rows02), static_cast<uint16_t>(rows13),
-                                        static_cast<uint16_t>(rows02 >> 16), static_cast<uint16_t>(rows13 >> 16)};
+                                        static_cast<uint16_t>(rows02 >> 16),
+                                        static_cast<uint16_t>(rows13 >> 16)};
     for (int r = 0; r < row_group; ++r) {
       __builtin_memcpy(targets[r] + to, &values[r], sizeof values[r]);
     }
@@ -193,8 +202,8 @@ CVC_AVX2 void horizontal_two(const horizontal_pass &pass, const uint8_t *const s
 }
 
 // 32 samples of two rows at a time: the rows' samples side by side, then widened to 16 bits.
-CVC_AVX2_INLINE __m256i vertical_32(const void *const *rows, int count, const int16_t *low_row, int row_length,
-                                    int64_t at) {
+CVC_AVX2_INLINE __m256i vertical_32(const void *const *rows, int count, const int16_t *low_row,
+                                    int row_length, int64_t at) {
   const __m256i zero = _mm256_setzero_si256();
   const __m256i half = _mm256_set1_epi32(cvc_resize_fixed_half);
   __m256i low0 = half, low1 = half, low2 = half, low3 = half;
@@ -236,8 +245,8 @@ fixed_kernel fixed_horizontal_avx2(int channels) {
   }
 }
 
-CVC_AVX2 void fixed_vertical_avx2(const cvc_resize_table *table, int output, const void *const *rows, void *target,
-                                  int64_t samples) {
+CVC_AVX2 void fixed_vertical_avx2(const cvc_resize_table *table, int output, const void *const *rows,
+                                  void *target, int64_t samples) {
   constexpr int64_t block = 32;
   if (samples < block) {
     fixed_vertical_sse41(table, output, rows, target, samples);

@@ -24,7 +24,8 @@ CVC_SSE41_INLINE __m128i read_4_bytes(const void *from) {
   return _mm_cvtsi32_si128(value);
 }
 
-CVC_SSE41_INLINE void multiply_add(__m128i samples, __m128i low, __m128i high, __m128i &low_sum, __m128i &high_sum) {
+CVC_SSE41_INLINE void multiply_add(__m128i samples, __m128i low, __m128i high, __m128i &low_sum,
+                                   __m128i &high_sum) {
   low_sum = _mm_add_epi32(low_sum, _mm_madd_epi16(samples, low));
   high_sum = _mm_add_epi32(high_sum, _mm_madd_epi16(samples, high));
 }
@@ -125,8 +126,8 @@ CVC_SSE41 void horizontal_narrow(const horizontal_pass &pass, const uint8_t *con
 }
 
 // The sums of 16 samples, two rows at a time.
-CVC_SSE41_INLINE __m128i vertical_16(const void *const *rows, int count, const int16_t *low_row, int row_length,
-                                     int64_t at) {
+CVC_SSE41_INLINE __m128i vertical_16(const void *const *rows, int count, const int16_t *low_row,
+                                     int row_length, int64_t at) {
   const __m128i zero = _mm_setzero_si128();
   const __m128i half = _mm_set1_epi32(cvc_resize_fixed_half);
   __m128i low0 = half, low1 = half, low2 = half, low3 = half;
@@ -168,8 +169,8 @@ fixed_kernel fixed_horizontal_sse41(int channels) {
   }
 }
 
-CVC_SSE41 void fixed_vertical_sse41(const cvc_resize_table *table, int output, const void *const *rows, void *target,
-                                    int64_t samples) {
+CVC_SSE41 void fixed_vertical_sse41(const cvc_resize_table *table, int output, const void *const *rows,
+                                    void *target, int64_t samples) {
   constexpr int64_t block = 16;
   const int count = cvc_resize_bounds(table, output).count;
   uint8_t *out = static_cast<uint8_t *>(target);

@@ -1,4 +1,5 @@
-// Which vector instructions the host's resize uses: what the processor and the operating system allow, asked once.
+// Which vector instructions the host's resize uses: what the processor and the operating system allow, asked
+// once.
 #include "resize_passes.h"
 
 #if CVC_RESIZE_X86
@@ -12,7 +13,8 @@ namespace {
 int machine_isa = -1;
 int isa_limit = isa_avx2;
 
-// By cpuid itself: the compiler's __builtin_cpu_supports needs a symbol that Rust's linking of libgcc leaves out.
+// By cpuid itself: the compiler's __builtin_cpu_supports needs a symbol that Rust's linking of libgcc leaves
+// out.
 int ask_machine() {
 #if CVC_RESIZE_X86
   unsigned a = 0, b = 0, c = 0, d = 0;

@@ -40,17 +40,17 @@ struct horizontal_pass {
   void *scratch;
 };
 
-// sources[r] points to the pixel of column `source_begin`, targets[r] to that of output column `begin`. Rows may be the
-// same one several times.
+// sources[r] points to the pixel of column `source_begin`, targets[r] to that of output column `begin`. Rows
+// may be the same one several times.
 using horizontal_function = void (*)(const horizontal_pass &pass, const void *const sources[row_group],
                                      void *const targets[row_group]);
 
 // rows[k] is the row under tap k; computes `samples` samples of output row `output`.
-using vertical_function = void (*)(const cvc_resize_table *table, int output, const void *const *rows, void *target,
-                                   int64_t samples);
+using vertical_function = void (*)(const cvc_resize_table *table, int output, const void *const *rows,
+                                   void *target, int64_t samples);
 
-// The passes for one element type. Rows hold `source_bytes` a sample before, `between_bytes` between and `result_bytes`
-// after the passes; `*_between` is for the first of two.
+// The passes for one element type. Rows hold `source_bytes` a sample before, `between_bytes` between and
+// `result_bytes` after the passes; `*_between` is for the first of two.
 struct passes {
   size_t source_bytes;
   size_t between_bytes;
@@ -63,8 +63,8 @@ struct passes {
 
 // `channels` is 1 to 4.
 passes fixed_passes(isa level, int channels);
-// `kind` is one of the parameter block's but U8. Rows hold cvc_resize_element's working type, and the results of F16
-// are doubles, not rounded yet.
+// `kind` is one of the parameter block's but U8. Rows hold cvc_resize_element's working type, and the results
+// of F16 are doubles, not rounded yet.
 passes real_passes(isa level, uint32_t kind);
 
 // What the horizontal pass needs as scratch for these columns.

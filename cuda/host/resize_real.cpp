@@ -1,4 +1,5 @@
-// The passes of the host's resize that sum in double, for the baseline processor, and the choice between the two forms.
+// The passes of the host's resize that sum in double, for the baseline processor, and the choice between the
+// two forms.
 #define CVC_REAL_TARGET
 #include "resize_real_passes.h"
 
@@ -17,7 +18,8 @@ passes real_passes(isa level, uint32_t kind) {
 }
 
 size_t real_scratch_bytes(size_t source_bytes, int channels, int source_begin, int source_end) {
-  return static_cast<size_t>(source_end - source_begin) * static_cast<size_t>(channels) * row_group * source_bytes;
+  return static_cast<size_t>(source_end - source_begin) * static_cast<size_t>(channels) * row_group *
+         source_bytes;
 }
 
 } // namespace cvc_resize_host

@@ -1,5 +1,6 @@
-// The passes of the host's resize that sum in double, included once for each instruction set with its function
-// attribute as CVC_REAL_TARGET. Vectors are the compiler's own, so both forms do the same operations.
+// The passes of the host's resize that sum in double, included once for each instruction set with its
+// function attribute as CVC_REAL_TARGET. Vectors are the compiler's own, so both forms do the same
+// operations.
 #include "resize_passes.h"
 
 // Nothing here that takes or returns a vector is called from another file.
@@ -45,7 +46,9 @@ CVC_REAL_INLINE doubles same(double value) { return doubles{value, value, value,
 // How four sums become the samples of a row; the plain form of each rule is in resize.cuh.
 struct keep_float {
   using type = float;
-  CVC_REAL_INLINE floats round(const doubles &sum, double, double) { return __builtin_convertvector(sum, floats); }
+  CVC_REAL_INLINE floats round(const doubles &sum, double, double) {
+    return __builtin_convertvector(sum, floats);
+  }
 };
 
 struct result_float {
@@ -74,7 +77,8 @@ template <class T> struct whole_number {
     const doubles raised = sum < same(lowest) ? same(lowest) : sum;
     const doubles clipped = raised > same(highest) ? same(highest) : raised;
     const doubles half = clipped < same(0.0) ? same(-0.5) : same(0.5);
-    return __builtin_convertvector(__builtin_convertvector(clipped + half, ints), typename vector_of<T>::type);
+    return __builtin_convertvector(__builtin_convertvector(clipped + half, ints),
+                                   typename vector_of<T>::type);
   }
 };
 
@@ -153,7 +157,8 @@ CVC_REAL_TARGET void horizontal(const horizontal_pass &pass, const void *const s
     to[r] = static_cast<out_type *>(targets[r]);
   }
   In *side_by_side = static_cast<In *>(pass.scratch);
-  interleave_rows(from, static_cast<int64_t>(pass.source_end - pass.source_begin) * pass.channels, side_by_side);
+  interleave_rows(from, static_cast<int64_t>(pass.source_end - pass.source_begin) * pass.channels,
+                  side_by_side);
   switch (pass.channels) {
   case 1:
     return horizontal_channels<In, Rule, Limits, 1>(pass, side_by_side, to);
@@ -167,8 +172,8 @@ CVC_REAL_TARGET void horizontal(const horizontal_pass &pass, const void *const s
 }
 
 template <class In, class Rule, class Limits>
-CVC_REAL_TARGET void vertical(const cvc_resize_table *table, int output, const void *const *rows, void *target,
-                              int64_t samples) {
+CVC_REAL_TARGET void vertical(const cvc_resize_table *table, int output, const void *const *rows,
+                              void *target, int64_t samples) {
   using in_vector = typename vector_of<In>::type;
   using out_type = typename Rule::type;
   using out_vector = typename vector_of<out_type>::type;
@@ -196,9 +201,8 @@ CVC_REAL_TARGET void vertical(const cvc_resize_table *table, int output, const v
     }
   }
   for (; at < samples; ++at) {
-    const double sum = cvc_resize_sum_real(coefficients, count, [&](int k) {
-      return read_sample(static_cast<const In *>(rows[k]) + at);
-    });
+    const double sum = cvc_resize_sum_real(
+        coefficients, count, [&](int k) { return read_sample(static_cast<const In *>(rows[k]) + at); });
     const out_vector rounded = Rule::round(same(sum), Limits::lowest, Limits::highest);
     __builtin_memcpy(out + at, &rounded, sizeof(out_type));
   }

@@ -1,4 +1,5 @@
-// Loads and stores rows of pixels for the host's resize: any strides on one side, interleaved without gaps on the other.
+// Loads and stores rows of pixels for the host's resize: any strides on one side, interleaved without gaps on
+// the other.
 #include "resize_rows.h"
 
 #include "../resize.cuh"

@@ -1,4 +1,5 @@
-// Rows of pixels in memory of any strides, and their copies without gaps that the passes of the host's resize work on.
+// Rows of pixels in memory of any strides, and their copies without gaps that the passes of the host's resize
+// work on.
 #ifndef CVC_HOST_RESIZE_ROWS_H
 #define CVC_HOST_RESIZE_ROWS_H
 
@@ -18,8 +19,8 @@ struct strided_row {
 using load_function = void (*)(const strided_row &row, int channels, int64_t columns, void *packed);
 using store_function = void (*)(const void *packed, int channels, int64_t columns, const strided_row &row);
 
-// Between elements of this kind and the passes' rows: U8 as it is, other kinds as cvc_resize_element's working type;
-// F16 is stored from doubles, which rounds it.
+// Between elements of this kind and the passes' rows: U8 as it is, other kinds as cvc_resize_element's
+// working type; F16 is stored from doubles, which rounds it.
 load_function load_of(uint32_t kind);
 store_function store_of(uint32_t kind);
 // U8, 2 or 4 channels: colours are multiplied by alpha as they are loaded, divided as they are stored.

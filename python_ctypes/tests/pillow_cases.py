@@ -1,4 +1,7 @@
-"""Random resize cases, the same for the same seed, for tests that compare pillow_resize with Pillow itself."""
+"""Random resize cases, the same for the same seed, to compare pillow_resize with Pillow itself.
+
+Pillow lets sums of mode I overflow, where libcvc clips: keep s32 pixels within 2**28 of zero.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from dataclasses import dataclass
 
 FILTERS = ("nearest", "linear", "cubic", "lanczos", "hamming", "box")
 
-# Pillow's mode for each element type that it resizes with the same arithmetic, and whether channels may be more than one.
+# Pillow's mode for each element type that both resize with the same arithmetic, channel by channel.
 MODES = {"u8": "L", "u16": "I;16", "s32": "I", "f32": "F"}
 
 SMALL_PRIMES = (
@@ -43,7 +46,7 @@ SMALL_PRIMES = (
 
 @dataclass(frozen=True)
 class PillowCase:
-    """One resize: element type and channels, sizes as (width, height), filter, and a seed for the pixels."""
+    """One resize: element type, channels, sizes as (width, height), filter, seed of the pixels."""
 
     dtype: str
     channels: int
@@ -59,7 +62,7 @@ class PillowCase:
 
 
 def _length(source: random.Random, largest: int) -> int:
-    """Sizes that find mistakes: 1, primes, powers of two and their neighbours, else anything, small ones more often."""
+    """A size that finds mistakes: tiny, prime, about a power of two, else any, often small."""
     kind = source.randrange(8)
     if kind == 0:
         return source.randint(1, min(4, largest))

@@ -23,6 +23,7 @@ use crate::object::DtypeKind;
 use crate::op::resize_table::{
     vertical_first, PassOrderRule, ResizeFilter, ResizeTable, TableForm, TableHeader,
 };
+pub use crate::op::view::View as ResizeView;
 
 extern "C" {
     fn cvc_host_resize(params: *const libc::c_void, begin: i64, end: i64);
@@ -38,17 +39,6 @@ pub static RESIZE_KERNEL: Kernel = Kernel {
 pub const MAX_IMAGES: usize = 33;
 /// Channels (lanes of the element type among them) that an image may have.
 pub const MAX_CHANNELS: u32 = 4;
-
-/// Mirrors `cvc_view` in `cuda/view.cuh`: where element (n, c, h, w) lies. Strides are bytes and may be anything.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ResizeView {
-    pub data: u64,
-    pub stride_n: i64,
-    pub stride_c: i64,
-    pub stride_h: i64,
-    pub stride_w: i64,
-}
 
 /// Mirrors `cvc_resize_image` in `cuda/resize_params.cuh`.
 #[repr(C)]
@@ -204,7 +194,8 @@ impl Resize {
             );
         }
         let moved_only = options.filter == ResizeFilter::Nearest;
-        if !is_resized(kind) && !(moved_only && kind == DtypeKind::U32) {
+        let supported = is_resized(kind) || (moved_only && kind == DtypeKind::U32);
+        if !supported {
             fail!(
                 Status::NotSupported,
                 "resize of dtype {kind:?} with filter {:?}, expected U8, S8, U16, S16, S32, F16, F32 or F64",
@@ -375,7 +366,8 @@ const TASK_COST: f64 = 400_000.0;
 
 impl Cost {
     fn of(geometry: &Geometry, vertical_first: bool, params: &ResizeParams) -> Cost {
-        let taps = |table: Option<PlacedTable>| table.map(|table| f64::from(table.header.max_count));
+        let taps =
+            |table: Option<PlacedTable>| table.map(|table| f64::from(table.header.max_count));
         let channels = f64::from(params.channels);
         let [in_width, in_height, out_width, out_height] = [
             geometry.src_size.width,
@@ -391,9 +383,10 @@ impl Cost {
             (None, None) => (moved / 8.0, 0.0),
             (Some(across), None) => (moved * across, 0.0),
             (None, Some(down)) => (moved * down, 0.0),
-            (Some(across), Some(down)) if vertical_first => {
-                (in_width * out_height * channels * down + moved * across, 0.0)
-            }
+            (Some(across), Some(down)) if vertical_first => (
+                in_width * out_height * channels * down + moved * across,
+                0.0,
+            ),
             (Some(across), Some(down)) => {
                 let row = out_width * channels * across;
                 // Less than `down` rows, as neighbouring outputs lie a scale apart.
@@ -432,3 +425,6 @@ fn tasks_for(cores: usize, cost: f64, cut: f64) -> u64 {
         1
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -515,3 +515,6 @@ pub fn vertical_first(
             PassOrderRule::Pillow12 => in_height > 100 * in_width,
         }
 }
+
+#[cfg(test)]
+mod tests;
