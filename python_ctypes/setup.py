@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
@@ -81,12 +81,15 @@ class BuildWithLibrary(build_py):
 class PlatformWheel(bdist_wheel):
     """A wheel for any Python 3 on one platform."""
 
-    def finalize_options(self) -> None:
-        super().finalize_options()
-        self.root_is_pure = False
-
     def get_tag(self) -> tuple[str, str, str]:
         return "py3", "none", manylinux_tag(library())
+
+
+class NativeDistribution(Distribution):
+    """A distribution that is not pure Python, though setuptools compiles nothing of it."""
+
+    def has_ext_modules(self) -> bool:
+        return True
 
 
 OPTIONS: dict[str, dict[str, str]] = {}
@@ -95,4 +98,8 @@ if (TREE / "Cargo.toml").is_file():
     scratch.mkdir(parents=True, exist_ok=True)
     OPTIONS = {"build": {"build_base": str(scratch)}, "egg_info": {"egg_base": str(scratch)}}
 
-setup(cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": PlatformWheel}, options=OPTIONS)
+setup(
+    distclass=NativeDistribution,
+    cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": PlatformWheel},
+    options=OPTIONS,
+)

@@ -56,13 +56,12 @@ def flip(src: Any, flipCode: Any, *, stream: Stream | None = None) -> Any:
     Args:
         src: a tensor (HWC, NHWC, CHW, NCHW), or a batch of images.
         flipCode: 0 reverses the rows, a positive number the columns, a negative one both. For a
-            batch: an S32 tensor with one code an image, 0, 1 or -1; another code copies.
+            batch: an S32 tensor with a code for each image, 0, 1 or -1; another code copies.
         stream: the stream to run on; None means the current one.
 
     Raises:
         cvc.NotSupportedError: the dtype, format or layout is none of the operator's.
-        cvc.MismatchError: src is of another device than the stream, or the codes are not one an
-            image.
+        cvc.MismatchError: src is of another device than the stream, or there are too few codes.
     """
     out = c_void_p()
     if isinstance(src, ImageBatchVarShape):
@@ -250,6 +249,8 @@ def convertto(
     stream: Stream | None = None,
 ) -> Tensor:
     """Convert elements: scale * value + offset, rounded and clamped to the new type's range.
+
+    It is computed in F32, or in F64 where either type is F64 or an integer of 32 or 64 bits.
 
     Args:
         src: a tensor of any shape.

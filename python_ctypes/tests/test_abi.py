@@ -136,7 +136,7 @@ def test_sizes_and_offsets_of_every_struct(tmp_path):
 
 def test_every_struct_and_field_of_the_header_is_in_the_table():
     found = {}
-    for name, body in re.findall(r"typedef\s+struct\s+(\w+)\s*\{(.*?)\}\s*\w+\s*;", code(), re.S):
+    for body, name in re.findall(r"typedef\s+struct\s+\w*\s*\{(.*?)\}\s*(\w+)_t\s*;", code(), re.S):
         fields = []
         for declaration in filter(str.strip, body.split(";")):
             names = re.sub(r"^\s*(?:const\s+|struct\s+)*\w+", "", declaration, count=1)

@@ -32,7 +32,7 @@ ENDS = {
     """,
     "wraps": """
         kept = [cvc.as_tensor(source, "HWC"), cvc.as_image(source)]
-        views = [item.reshape((48,)) if isinstance(item, cvc.Tensor) else item for item in kept]
+        views = [item.reshape((48,), 'N') if isinstance(item, cvc.Tensor) else item for item in kept]
         array = np.from_dlpack(kept[0])
     """,
     "cycles": """
