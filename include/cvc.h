@@ -505,6 +505,26 @@ typedef struct cvc_tensor_batch_data_t {
 } cvc_tensor_batch_data_t;
 
 /**
+ * What an image batch has in device memory for one image: 152 bytes.
+ */
+typedef struct cvc_image_record_t {
+  int32_t plane_count;
+  cvc_format_t format;
+  struct cvc_image_plane_t planes[CVC_MAX_PLANES];
+} cvc_image_record_t;
+
+/**
+ * What a tensor batch has in device memory for one tensor: 256 bytes.
+ */
+typedef struct cvc_tensor_record_t {
+  void *data;
+  int32_t rank;
+  cvc_dtype_t dtype;
+  int64_t shape[CVC_MAX_RANK];
+  int64_t strides[CVC_MAX_RANK];
+} cvc_tensor_record_t;
+
+/**
  * Success.
  */
 #define CVC_STATUS_OK 0
