@@ -65,6 +65,8 @@ pub struct DeviceIndex {
     ages: List<AGE>,
     /// Shapes and nodes are swept when there are this many.
     sweep_at: usize,
+    /// How often that has happened: pointers to shapes from before may be dead.
+    pub sweeps: u64,
     /// Idle shells of wraps, by kind of object.
     pub shells: [Vec<*mut Entry>; 2],
     /// Wraps that nobody observes, whose work is not seen complete.
@@ -97,6 +99,7 @@ impl DeviceIndex {
             classes: HashMap::new(),
             ages: List::new(),
             sweep_at: 256,
+            sweeps: 0,
             shells: [Vec::new(), Vec::new()],
             waiting: Vec::new(),
         }
@@ -181,6 +184,7 @@ impl DeviceIndex {
         if self.shapes.len() < self.sweep_at {
             return;
         }
+        self.sweeps += 1;
         // SAFETY: requests and nodes point to shapes of this index, which are dropped only below, after them; a shape
         // without users has no entries in its buckets.
         unsafe {

@@ -1,9 +1,11 @@
 //! Which index belongs to the calling thread, and what becomes of it when the thread ends.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, UnsafeCell};
 
 use super::index::{Held, Index, Release};
+use super::memo::Memos;
 use super::{hooks, Cache};
+use crate::observe::process;
 
 type Pair = (&'static Cache, &'static Index);
 
@@ -14,24 +16,53 @@ struct Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        let _ = CURRENT.try_with(|current| current.set((std::ptr::null(), std::ptr::null())));
+        forget_hot();
+        if process::is_forked_child() {
+            return;
+        }
         for (cache, index) in self.pairs.drain(..) {
             hand_over(cache, index);
         }
     }
 }
 
+/// What the calling thread used last. Has no destructor, so that reaching it costs little.
+pub struct Hot {
+    cache: Cell<*const Cache>,
+    index: Cell<*const Index>,
+    pub memos: UnsafeCell<Memos>,
+}
+
 thread_local! {
-    /// The pair used last. Has no destructor, so reading it costs little.
-    static CURRENT: Cell<(*const Cache, *const Index)> =
-        const { Cell::new((std::ptr::null(), std::ptr::null())) };
+    static HOT: Hot = const {
+        Hot {
+            cache: Cell::new(std::ptr::null()),
+            index: Cell::new(std::ptr::null()),
+            memos: UnsafeCell::new(Memos::EMPTY),
+        }
+    };
     static OWN: RefCell<Own> = const { RefCell::new(Own { pairs: Vec::new() }) };
+}
+
+/// Runs `body` with the thread's memos, which it must not reach again inside.
+#[inline(always)]
+pub fn with_memos<R>(body: impl FnOnce(&mut Memos) -> R) -> R {
+    // SAFETY: only this thread reaches its memos, and no body calls this function.
+    HOT.with(|hot| body(unsafe { &mut *hot.memos.get() }))
+}
+
+fn forget_hot() {
+    let _ = HOT.try_with(|hot| {
+        hot.cache.set(std::ptr::null());
+        hot.index.set(std::ptr::null());
+    });
+    with_memos(|memos| *memos = Memos::EMPTY);
 }
 
 /// The calling thread's index of the cache, made at its first use. A thread that is ending uses the shared one.
 #[inline(always)]
 pub fn index(cache: &'static Cache) -> &'static Index {
-    let (of, index) = CURRENT.with(Cell::get);
+    let (of, index) = HOT.with(|hot| (hot.cache.get(), hot.index.get()));
     if std::ptr::eq(of, cache) {
         // SAFETY: set below, from references to what is never freed.
         return unsafe { &*index };
@@ -54,7 +85,10 @@ fn find_or_make(cache: &'static Cache) -> &'static Index {
     });
     match found {
         Ok(index) => {
-            CURRENT.with(|current| current.set((cache, index)));
+            HOT.with(|hot| {
+                hot.cache.set(cache);
+                hot.index.set(index);
+            });
             index
         }
         Err(_) => &cache.shared,
@@ -64,7 +98,7 @@ fn find_or_make(cache: &'static Cache) -> &'static Index {
 /// Whether the calling thread owns this index.
 #[inline(always)]
 pub fn owns(index: *const Index) -> bool {
-    let (_, current) = CURRENT.with(Cell::get);
+    let current = HOT.with(|hot| hot.index.get());
     std::ptr::eq(current, index) || owns_other(index)
 }
 
@@ -80,7 +114,7 @@ pub fn detach(cache: &'static Cache) {
         let place = own.pairs.iter().position(|(of, _)| std::ptr::eq(*of, cache))?;
         Some(own.pairs.swap_remove(place))
     });
-    CURRENT.with(|current| current.set((std::ptr::null(), std::ptr::null())));
+    forget_hot();
     if let Ok(Some((cache, index))) = pair {
         hand_over(cache, index);
     }

@@ -78,17 +78,6 @@ pub unsafe fn read<T: Struct>(pointer: *const T, name: &str) -> Result<T> {
     }
 }
 
-/// Like `read`, without a copy where the caller's struct is as this version knows it.
-#[inline(always)]
-pub unsafe fn read_with<T: Struct, R>(pointer: *const T, name: &str, then: impl FnOnce(&T) -> Result<R>) -> Result<R> {
-    if struct_size(pointer, name)? == size_of::<T>() && pointer.is_aligned() {
-        // SAFETY: the caller's struct has this size and is aligned.
-        return then(unsafe { &*pointer });
-    }
-    // SAFETY: passed on.
-    then(&unsafe { read(pointer, name) }?)
-}
-
 /// Checks a struct that results go to.
 pub unsafe fn check_out<T: Struct>(pointer: *mut T, name: &str) -> Result<usize> {
     struct_size(pointer, name)

@@ -8,6 +8,7 @@ use super::constants::*;
 use super::error::{guard, guard_release};
 use super::structs::*;
 use crate::backend;
+use crate::cache::{RawRequest, MEMO_WORDS};
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::{
@@ -68,17 +69,51 @@ pub unsafe extern "C" fn cvc_tensor_create(
     guard(|| {
         // SAFETY: the caller's pointers.
         let tensor = unsafe { out(tensor, std::ptr::null_mut(), "tensor") }?;
-        let cache = cache::find(cache)?;
         // SAFETY: as above.
-        *tensor = unsafe {
-            arguments::read_with(desc, "desc", |desc| {
-                let request = request(desc, &desc.shape)?;
-                let stream = arguments::stream_or_none(stream, request.device)?;
-                object::tensor_create(cache, &request, stream).map(opaque)
-            })
-        }?;
+        let raw = unsafe { raw_request(desc, cache, stream) };
+        if let Some(known) = raw.as_ref().and_then(object::tensor_recall) {
+            *tensor = opaque(known);
+            return Ok(());
+        }
+        // SAFETY: as above.
+        *tensor = opaque(unsafe { create(cache, desc, stream, raw.as_ref()) }?);
         Ok(())
     })
+}
+
+/// The words of a descriptor that is just as this version knows it and names its device.
+#[inline(always)]
+unsafe fn raw_request<'a>(
+    desc: *const cvc_tensor_desc_t,
+    cache: cvc_cache_t,
+    stream: cvc_stream_t,
+) -> Option<RawRequest<'a>> {
+    const _: () = assert!(size_of::<cvc_tensor_desc_t>() == MEMO_WORDS * 8);
+    if desc.is_null() || !desc.is_aligned() {
+        return None;
+    }
+    // SAFETY: the caller's struct begins with its size, which says that it has all these words; it has no padding.
+    unsafe {
+        if (*desc).struct_size != size_of::<cvc_tensor_desc_t>() || (*desc).device < 0 {
+            return None;
+        }
+        Some(RawRequest { words: &*desc.cast(), cache: handle(cache), stream: stream as usize })
+    }
+}
+
+#[cold]
+unsafe fn create(
+    cache: cvc_cache_t,
+    desc: *const cvc_tensor_desc_t,
+    stream: cvc_stream_t,
+    raw: Option<&RawRequest>,
+) -> Result<object::Handle> {
+    let cache = cache::find(cache)?;
+    // SAFETY: the caller's pointer.
+    let desc = unsafe { arguments::read(desc, "desc") }?;
+    let request = request(&desc, &desc.shape)?;
+    let stream = arguments::stream_or_none(stream, request.device)?;
+    object::tensor_create(cache, &request, stream, raw)
 }
 
 /// The descriptor of a tensor for `count` images: NHWC for a format of one plane, NCHW for one of a plane a channel.

@@ -111,7 +111,8 @@ impl Word {
             }
             let next = match (up, users) {
                 (true, _) => word + 1,
-                (false, 1) => (word - 1) + (1 << GENERATION_SHIFT),
+                // The last generation stays, and the slot is closed.
+                (false, 1) if word >> GENERATION_SHIFT != LAST_GENERATION => (word - 1) + (1 << GENERATION_SHIFT),
                 (false, _) => word - 1,
             };
             match self.0.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {

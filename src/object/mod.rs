@@ -26,6 +26,6 @@ pub use image_desc::{ForeignPlane, ImageDesc, PlaneDesc};
 pub use layout::Layout;
 pub use object::{install_hooks, open_cache, Body, Object, ObjectRef};
 pub use tensor::{
-    tensor_create, tensor_from_image, tensor_from_plane, tensor_reshape, tensor_wrap, ForeignMemory, TensorRequest,
+    tensor_create, tensor_from_image, tensor_recall, tensor_from_plane, tensor_reshape, tensor_wrap, ForeignMemory, TensorRequest,
 };
 pub use tensor_desc::{TensorDesc, MAX_RANK};

@@ -1,6 +1,6 @@
 //! What stands behind a handle: an entry of the cache, a count of references, and what the object is at present.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -38,6 +38,8 @@ pub struct Object {
     /// The object that owns the memory of this view.
     parent: UnsafeCell<Option<ObjectRef>>,
     body: UnsafeCell<Body>,
+    /// Neither a view, a wrap nor a batch, and its slot is not worn out: its end is a plain release.
+    plain: Cell<bool>,
     /// Held while work on the object is queued: shared by readers, alone by a writer.
     pub submission: RwLock<()>,
 }
@@ -75,6 +77,7 @@ fn take() -> *mut Entry {
                 cache: UnsafeCell::new(None),
                 parent: UnsafeCell::new(None),
                 body: UnsafeCell::new(Body::Empty),
+                plain: Cell::new(false),
                 submission: RwLock::new(()),
             }));
             // SAFETY: the object is nobody else's until its slot holds it.
@@ -176,9 +179,31 @@ pub unsafe fn open(entry: *mut Entry, cache: &'static Cache, kind: ObjectKind) -
     // SAFETY: the caller's promise.
     unsafe {
         *(*object).cache.get() = Some(cache);
-        let handle = (*object).word.open(kind, (*object).slot);
-        (*object).references.store(1, Ordering::Release);
-        handle
+        (*object).plain.set(
+            matches!(*(*object).body.get(), Body::Tensor { .. } | Body::Image { .. })
+                && (*(*object).parent.get()).is_none()
+                && !(*entry).is_wrap(),
+        );
+        Object::reopen_plain(object, kind)
+    }
+}
+
+impl Object {
+    /// Like `open`, for an object that is as it was when it was last opened.
+    ///
+    /// # Safety
+    /// As `open`.
+    #[inline(always)]
+    pub unsafe fn reopen_plain(object: *mut Object, kind: ObjectKind) -> Handle {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let handle = (*object).word.open(kind, (*object).slot);
+            if (*object).word.is_worn_out() {
+                (*object).plain.set(false);
+            }
+            (*object).references.store(1, Ordering::Release);
+            handle
+        }
     }
 }
 
@@ -226,6 +251,18 @@ pub fn open_cache(cache: &'static Cache) -> Handle {
 #[inline(always)]
 unsafe fn end(object: *mut Object) {
     // SAFETY: the caller's promise.
+    unsafe {
+        if (*object).plain.get() {
+            cache::release((*object).cache(), object.cast());
+        } else {
+            end_other(object);
+        }
+    }
+}
+
+#[cold]
+unsafe fn end_other(object: *mut Object) {
+    // SAFETY: as in `end`.
     unsafe {
         let cache = (*object).cache();
         if (*(*object).parent.get()).is_some() {

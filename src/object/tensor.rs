@@ -7,7 +7,7 @@ use super::object::{open, open_view, set_body, Body, Object, ObjectRef};
 use super::reshape;
 use super::tensor_desc::TensorDesc;
 use super::{Dtype, Layout};
-use crate::cache::{self, Acquired, Cache, OwnerRelease, Request, Resolved, ShellKind};
+use crate::cache::{self, Acquired, Cache, OwnerRelease, RawRequest, Request, Resolved, ShellKind};
 use crate::error::Result;
 use crate::timeline::{AccessKind, Stream};
 
@@ -29,13 +29,22 @@ impl TensorRequest<'_> {
     }
 }
 
-/// A tensor from the cache. `stream`: whose queued work may use it at once; `None`: no work is named, so that memory with
-/// pending work is not considered.
+/// A tensor for a request that the calling thread made before, word for word, where the cache has an idle one that is
+/// ready: the whole cost of a hit.
 #[inline(always)]
+pub fn tensor_recall(raw: &RawRequest) -> Option<Handle> {
+    let entry = cache::recall(raw)?;
+    // SAFETY: the entry is this caller's alone, and as it was when it was last opened.
+    Some(unsafe { Object::reopen_plain(entry.cast(), ObjectKind::Tensor) })
+}
+
+/// A tensor from the cache, and a note of what the raw request led to. `stream`: whose queued work may use it at once; `None`: no work is named, so that memory with
+/// pending work is not considered.
 pub fn tensor_create(
     cache: &'static Cache,
     wanted: &TensorRequest,
     stream: Option<&'static Stream>,
+    raw: Option<&RawRequest>,
 ) -> Result<Handle> {
     let [low, high] = halves(&wanted.layout);
     let request = Request {
@@ -58,7 +67,11 @@ pub fn tensor_create(
         if !acquired.same_shape {
             write_desc(&acquired, wanted, resolved)?;
         }
-        Ok(open(acquired.entry, cache, ObjectKind::Tensor))
+        let handle = open(acquired.entry, cache, ObjectKind::Tensor);
+        if let Some(raw) = raw {
+            cache::note(raw, acquired.entry, stream);
+        }
+        Ok(handle)
     }
 }
 

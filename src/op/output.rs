@@ -31,7 +31,7 @@ impl Output {
             row_align: 0,
             base_align: 0,
         };
-        let handle = object::tensor_create(src.cache(), &request, Some(stream))?;
+        let handle = object::tensor_create(src.cache(), &request, Some(stream), None)?;
         Ok(Output {
             handle,
             kind: ObjectKind::Tensor,

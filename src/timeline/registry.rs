@@ -120,6 +120,12 @@ impl Registry {
     }
 }
 
+/// Changes whenever a handle stops naming what it named: look-ups from before are good while it stays the same.
+#[inline(always)]
+pub fn epoch() -> u64 {
+    EPOCH.load(Ordering::Acquire)
+}
+
 /// The stream that `handle` names in a call for `device`: 0 and 1 are that device's legacy default stream, 2 the calling
 /// thread's own. On a created or registered stream this makes no driver call.
 #[inline(always)]
