@@ -127,8 +127,9 @@ class Export(Resource, noun="tensor"):
 
         if backend() != "host":
             raise TypeError("the memory is on the GPU: use .cpu() to copy it to a NumPy array")
-        array = numpy.asarray(self, dtype)
-        return array.copy() if copy else array
+        if copy is None:
+            return numpy.asarray(self, dtype)
+        return numpy.array(self, dtype, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """DLPack's (device type, device id): (1, 0) on the host backend, (2, ordinal) on cuda."""

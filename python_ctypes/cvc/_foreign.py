@@ -46,7 +46,7 @@ class Keeper:
     __slots__ = ("owner", "semaphore")
 
     def __init__(self, owner: Any) -> None:
-        drop_released()
+        drop_released(at_most=8)
         self.owner = owner
         try:
             self.semaphore = _idle_semaphores.pop()
@@ -90,9 +90,14 @@ _idle_semaphores: list[int] = []
 _kept: deque[Keeper] = deque()
 
 
-def drop_released() -> None:
-    """Drop the owners of wraps that libcvc has let go of since the last look."""
-    for _ in range(len(_kept)):
+def drop_released(at_most: int | None = None) -> None:
+    """Drop the owners of wraps that libcvc has let go of since the last look.
+
+    Args:
+        at_most: how many to look at, the longest not looked at first; None means all.
+    """
+    count = len(_kept)
+    for _ in range(count if at_most is None else min(count, at_most)):
         try:
             keeper = _kept.popleft()
         except IndexError:  # another thread looks too

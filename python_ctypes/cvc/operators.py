@@ -12,7 +12,7 @@ from ctypes import byref, c_int32, c_void_p
 from typing import Any, Union, overload
 
 from ._abi import RESIZE_PILLOW_12_PASS_ORDER, RESIZE_PREMULTIPLY_ALPHA, NormalizeParams, sized
-from ._convert import int32, int64, layout_of, shape_of, size_of
+from ._convert import int32, layout_of, shape_of, size_of, uint32
 from ._export import read_only_error
 from ._lib import lib
 from ._resource import handle_of
@@ -330,7 +330,7 @@ def _normalize_params(
     params = sized(NormalizeParams)
     _set_values(params, "base", base)
     _set_values(params, "scale", scale)
-    params.flags = 0 if flags is None else int64(flags, "flags") & 0xFFFFFFFF
+    params.flags = 0 if flags is None else uint32(flags, "flags", "INVALID_ENUM")
     params.global_scale = float(globalscale)
     params.global_shift = float(globalshift)
     params.epsilon = float(epsilon)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import threading
 import weakref
@@ -183,6 +184,15 @@ def _unregister_ended() -> None:
                 del owner  # which keeps the stream alive until here
         finally:
             _wrappers_lock.release()
+
+
+def _after_fork() -> None:
+    """A thread that the child does not have may have held the lock."""
+    global _wrappers_lock
+    _wrappers_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _register(handle: int) -> None:

@@ -224,12 +224,12 @@ def test_pending_memory_of_another_stream_is_not_taken_until_ordered():
         del first
         second = cvc.flip(source, 0, stream=other)
         assert address(second) != where
-        del second
         third_stream = cvc.Stream()
         third_stream.wait_stream(one)
         third = cvc.flip(source, 1, stream=third_stream)
         assert address(third) == where
     assert np.array_equal(third.cpu(), source.cpu()[:, ::-1])
+    assert np.array_equal(second.cpu(), source.cpu()[::-1])
 
 
 def test_pending_memory_is_not_taken_where_no_stream_is_named():

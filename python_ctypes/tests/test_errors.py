@@ -219,6 +219,8 @@ def tensor(shape=(4, 5, 3), dtype=np.uint8, layout="HWC"):
         (lambda: cvc.normalize(tensor(), [1], [1], globalscale=float("inf")), ValueError),
         (lambda: cvc.normalize(tensor(), [1], [1], epsilon=float("nan")), ValueError),
         (lambda: cvc.normalize(tensor(), [1], [1], flags=64), ValueError),
+        (lambda: cvc.normalize(tensor(), [1], [1], flags=-1), ValueError),
+        (lambda: cvc.normalize(tensor(), [1], [1], flags=2**32), ValueError),
         (lambda: cvc.normalize(tensor(), [], [1]), ValueError),
         (lambda: cvc.normalize(tensor(), [1, 2], [1]), ValueError),
         (lambda: cvc.normalize(tensor(), [1] * 5, [1]), ValueError),

@@ -19,7 +19,8 @@ source = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
 ENDS = {
     "live objects": """
         kept = [cvc.Tensor((16, 16), np.uint8) for _ in range(100)]
-        image, batch, stream = cvc.Image((8, 8), cvc.Format.RGB8), cvc.TensorBatch(3), cvc.Stream()
+        image, batch = cvc.Image((8, 8), cvc.Format.RGB8), cvc.TensorBatch(3)
+        stream = cvc.Stream()
         batch.pushback(kept[0])
         entered = stream.__enter__()
     """,
@@ -32,7 +33,7 @@ ENDS = {
     """,
     "wraps": """
         kept = [cvc.as_tensor(source, "HWC"), cvc.as_image(source)]
-        views = [item.reshape((48,), 'N') if isinstance(item, cvc.Tensor) else item for item in kept]
+        view = kept[0].reshape((48,), "N")
         array = np.from_dlpack(kept[0])
     """,
     "cycles": """

@@ -303,6 +303,8 @@ def test_host_exports_are_read_without_a_copy(shape, dtype):
     ):
         assert np.array_equal(seen, gold)
         assert seen.__array_interface__["data"][0] == address(tensor)
+    assert np.array(tensor, copy=True).__array_interface__["data"][0] != address(tensor)
+    assert np.asarray(tensor, dtype=np.complex128).dtype == np.complex128
     np.asarray(tensor.cuda())[...] = 0
     assert not tensor.cpu().any()
 
@@ -591,6 +593,10 @@ def test_upload_and_download():
         np.arange(24, dtype=np.int32).reshape(2, 3, 4),
         np.arange(24, dtype=np.uint8).reshape(2, 3, 4)[:, :, ::1],
         np.arange(24, dtype=np.float64).reshape(4, 6)[::2],
+        np.arange(24, dtype=np.int16).reshape(2, 3, 4)[::-1],
+        np.arange(24, dtype=np.int16).reshape(2, 3, 4).transpose(2, 0, 1),
+        np.asfortranarray(np.arange(24, dtype=np.uint8).reshape(4, 6)),
+        np.broadcast_to(np.arange(6, dtype=np.float32), (4, 6)),
     ):
         tensor = cvc.upload(source)
         assert (tensor.shape, tensor.dtype) == (source.shape, source.dtype)
