@@ -38,11 +38,13 @@ template <class T> bool interleaved(const strided_row &row, int channels) {
 
 template <class T, class Packed, class Convert>
 void load(const strided_row &row, int channels, int64_t columns, void *packed) {
-  unsigned char *to = static_cast<unsigned char *>(packed);
+  unsigned char *__restrict to = static_cast<unsigned char *>(packed);
   constexpr int64_t bytes = sizeof(T), packed_bytes = sizeof(Packed);
   if (interleaved<T>(row, channels)) {
-    for (int64_t i = 0; i < columns * channels; ++i) {
-      write<Packed>(to + i * packed_bytes, Convert::load(read<T>(row.base + i * bytes)));
+    const unsigned char *__restrict from = row.base;
+    const int64_t samples = columns * channels;
+    for (int64_t i = 0; i < samples; ++i) {
+      write<Packed>(to + i * packed_bytes, Convert::load(read<T>(from + i * bytes)));
     }
     return;
   }
@@ -56,11 +58,13 @@ void load(const strided_row &row, int channels, int64_t columns, void *packed) {
 
 template <class T, class Packed, class Convert>
 void store(const void *packed, int channels, int64_t columns, const strided_row &row) {
-  const unsigned char *from = static_cast<const unsigned char *>(packed);
+  const unsigned char *__restrict from = static_cast<const unsigned char *>(packed);
   constexpr int64_t bytes = sizeof(T), packed_bytes = sizeof(Packed);
   if (interleaved<T>(row, channels)) {
-    for (int64_t i = 0; i < columns * channels; ++i) {
-      write<T>(row.base + i * bytes, Convert::store(read<Packed>(from + i * packed_bytes)));
+    unsigned char *__restrict to = row.base;
+    const int64_t samples = columns * channels;
+    for (int64_t i = 0; i < samples; ++i) {
+      write<T>(to + i * bytes, Convert::store(read<Packed>(from + i * packed_bytes)));
     }
     return;
   }
