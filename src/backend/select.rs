@@ -28,7 +28,10 @@ fn choose() -> Result<Box<dyn Backend>> {
                 // A driver that is there and fails is an error: no service should run slowly on one line of stderr.
                 return cuda();
             }
-            log::write(log::Level::Info, "no CUDA driver is installed; CVC_BACKEND=auto uses the host backend");
+            log::write(
+                log::Level::Info,
+                "no CUDA driver is installed; CVC_BACKEND=auto uses the host backend",
+            );
             host()
         }
         _ => fail!(
@@ -70,7 +73,10 @@ fn device_slow(device: i32) -> Result<i32> {
     if device < 0 || device >= count {
         return Err(Error::new(
             Status::InvalidDevice,
-            format!("device is {device}, expected -1 (the current one) or 0 to {}", count - 1),
+            format!(
+                "device is {device}, expected -1 (the current one) or 0 to {}",
+                count - 1
+            ),
         ));
     }
     Ok(device)

@@ -32,7 +32,10 @@ pub fn acquire(
             if let Some(shape) = own.known(request) {
                 // SAFETY: requests lead to shapes of their own index.
                 if let Some(entry) = unsafe { own.take_ready(shape, stream) } {
-                    return Ok(Acquired { entry, same_shape: true });
+                    return Ok(Acquired {
+                        entry,
+                        same_shape: true,
+                    });
                 }
             }
         }
@@ -64,8 +67,16 @@ fn acquire_slow(
         }
         shape
     };
-    let want = Want { cache, index, device, shape, stream };
-    let result = want.from_shared(resolved).map_or_else(|| want.from_memory(resolved), Ok);
+    let want = Want {
+        cache,
+        index,
+        device,
+        shape,
+        stream,
+    };
+    let result = want
+        .take_left_over(resolved)
+        .map_or_else(|| want.take_memory(resolved), Ok);
     let _state = index.lock();
     // SAFETY: the count taken above kept it.
     unsafe { (*shape).users -= 1 };
@@ -82,12 +93,12 @@ struct Want {
 }
 
 impl Want {
-    fn from_shared(&self, resolved: &Resolved) -> Option<Acquired> {
-        self.take_from_shared(resolved, false)
+    fn take_left_over(&self, resolved: &Resolved) -> Option<Acquired> {
+        self.take_take_left_over(resolved, false)
     }
 
     /// Takes from what ended threads have left: what is ordered on the stream, or with `any` whatever fits.
-    fn take_from_shared(&self, resolved: &Resolved, any: bool) -> Option<Acquired> {
+    fn take_take_left_over(&self, resolved: &Resolved, any: bool) -> Option<Acquired> {
         let mut state = self.cache.shared.lock();
         let shared = state.device(self.device)?;
         if shared.counters.held_count == 0 {
@@ -116,7 +127,7 @@ impl Want {
         Some(Acquired { entry, same_shape })
     }
 
-    fn from_memory(&self, resolved: &Resolved) -> Result<Acquired> {
+    fn take_memory(&self, resolved: &Resolved) -> Result<Acquired> {
         let retention = &self.cache.device(self.device)?.retention;
         let bytes = resolved.bytes;
         let mut indexed = bytes <= retention.limit() && retention.reserve(bytes);
@@ -143,7 +154,10 @@ impl Want {
                 }
                 self.make_live(entry, indexed);
                 self.count_miss();
-                Ok(Acquired { entry, same_shape: false })
+                Ok(Acquired {
+                    entry,
+                    same_shape: false,
+                })
             }
             Ok(New::Reused(acquired)) => {
                 if indexed {
@@ -179,18 +193,29 @@ impl Want {
 
     /// Memory whose work is not over, made ordered by waits on the GPU. Only for a caller that names its stream.
     fn under_pressure(&self, resolved: &Resolved) -> Result<Option<Acquired>> {
-        let Some(stream) = self.stream else { return Ok(None) };
+        let Some(stream) = self.stream else {
+            return Ok(None);
+        };
         let own = {
             let mut state = self.index.lock();
             // SAFETY: the shape is this index's.
-            state.device(self.device).and_then(|own| unsafe { own.take_any(self.shape) })
+            state
+                .device(self.device)
+                .and_then(|own| unsafe { own.take_any(self.shape) })
         };
         let found = own
             .map(|(entry, same_shape)| Acquired { entry, same_shape })
-            .or_else(|| self.take_from_shared(resolved, true));
-        let Some(acquired) = found else { return Ok(None) };
+            .or_else(|| self.take_take_left_over(resolved, true));
+        let Some(acquired) = found else {
+            return Ok(None);
+        };
         // SAFETY: the entry is the caller's alone.
-        let ordered = unsafe { (*acquired.entry).accesses.get_mut().order(AccessKind::Write, stream) };
+        let ordered = unsafe {
+            (*acquired.entry)
+                .accesses
+                .get_mut()
+                .order(AccessKind::Write, stream)
+        };
         if let Err(error) = ordered {
             // SAFETY: as above; nothing was changed but its place.
             unsafe { super::release(self.cache, acquired.entry) };

@@ -22,7 +22,12 @@ fn indexes(cache: &'static Cache, scope: Scope) -> Vec<&'static Index> {
 }
 
 /// Waits for the work of everything held, in slices if the deadline says so; `false` when it passed first.
-fn wait_for_held(cache: &'static Cache, device: i32, scope: Scope, deadline: Deadline) -> Result<bool> {
+fn wait_for_held(
+    cache: &'static Cache,
+    device: i32,
+    scope: Scope,
+    deadline: Deadline,
+) -> Result<bool> {
     for index in indexes(cache, scope) {
         let open = match lock_drained(index).device(device) {
             Some(own) => own.open_accesses(),
@@ -40,7 +45,9 @@ pub fn clear(cache: &'static Cache, device: i32, scope: Scope) -> Result<()> {
     wait_for_held(cache, device, scope, Deadline::NEVER)?;
     for index in indexes(cache, scope) {
         let mut state = lock_drained(index);
-        let Some(own) = state.device(device) else { continue };
+        let Some(own) = state.device(device) else {
+            continue;
+        };
         own.unindex_live();
         let held_bytes = own.counters.held_bytes;
         let held: Vec<_> = own.take_all().into_iter().map(|(entry, _)| entry).collect();
@@ -63,11 +70,15 @@ pub fn clear(cache: &'static Cache, device: i32, scope: Scope) -> Result<()> {
 /// done. Waits for nothing; live objects go on living.
 pub fn close(cache: &'static Cache) {
     for place in 0..super::MAX_DEVICES {
-        let Some(device) = cache.devices[place].get() else { continue };
+        let Some(device) = cache.devices[place].get() else {
+            continue;
+        };
         device.retention.set_limit(0);
         for index in cache.all_indexes() {
             let mut state = lock_drained(index);
-            let Some(own) = state.device(place as i32) else { continue };
+            let Some(own) = state.device(place as i32) else {
+                continue;
+            };
             own.unindex_live();
             let held_bytes = own.counters.held_bytes;
             let held: Vec<_> = own.take_all().into_iter().map(|(entry, _)| entry).collect();
@@ -92,7 +103,9 @@ pub fn synchronize(cache: &'static Cache, device: i32, deadline: Deadline) -> Re
 pub fn retire_all(cache: &'static Cache, device: i32) {
     for index in cache.all_indexes() {
         let mut state = lock_drained(index);
-        let Some(own) = state.device(device) else { continue };
+        let Some(own) = state.device(device) else {
+            continue;
+        };
         let mut budget = u32::MAX;
         let mut done = own.take_done_transients(&mut budget);
         done.extend(own.evict(&mut budget, super::limit::Retention::is_over));
@@ -122,12 +135,16 @@ pub fn reclaim(device: i32, bytes: u64, how: Reclaim) -> u64 {
     let caches = CACHES.lock().clone();
     let mut freed = 0;
     for cache in caches {
-        if how == Reclaim::Waiting && wait_for_held(cache, device, Scope::Global, Deadline::NEVER).is_err() {
+        if how == Reclaim::Waiting
+            && wait_for_held(cache, device, Scope::Global, Deadline::NEVER).is_err()
+        {
             continue;
         }
         for index in cache.all_indexes() {
             let mut state = lock_drained(index);
-            let Some(own) = state.device(device) else { continue };
+            let Some(own) = state.device(device) else {
+                continue;
+            };
             let out = own.evict_bytes(bytes.saturating_sub(freed));
             drop(state);
             freed += free_entries(out);

@@ -59,7 +59,10 @@ pub const HOME_SEVERAL: usize = 1;
 
 impl Entry {
     pub fn new() -> Entry {
-        let none = Links { prev: std::ptr::null_mut(), next: std::ptr::null_mut() };
+        let none = Links {
+            prev: std::ptr::null_mut(),
+            next: std::ptr::null_mut(),
+        };
         Entry {
             links: [none; 2],
             bucket: std::ptr::null_mut(),
@@ -117,7 +120,10 @@ impl<const LINK: usize> Default for List<LINK> {
 
 impl<const LINK: usize> List<LINK> {
     pub const fn new() -> Self {
-        List { head: std::ptr::null_mut(), tail: std::ptr::null_mut() }
+        List {
+            head: std::ptr::null_mut(),
+            tail: std::ptr::null_mut(),
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -139,7 +145,10 @@ impl<const LINK: usize> List<LINK> {
     pub unsafe fn push(&mut self, entry: *mut Entry) {
         // SAFETY: the caller's promise; the tail is in this list, so it is valid too.
         unsafe {
-            (*entry).links[LINK] = Links { prev: self.tail, next: std::ptr::null_mut() };
+            (*entry).links[LINK] = Links {
+                prev: self.tail,
+                next: std::ptr::null_mut(),
+            };
             if self.tail.is_null() {
                 self.head = entry;
             } else {

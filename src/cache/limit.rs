@@ -12,7 +12,11 @@ pub struct Retention {
 
 impl Retention {
     pub fn new(limit: u64) -> Retention {
-        Retention { limit: AtomicU64::new(limit), bytes: AtomicU64::new(0), peak: AtomicU64::new(0) }
+        Retention {
+            limit: AtomicU64::new(limit),
+            bytes: AtomicU64::new(0),
+            peak: AtomicU64::new(0),
+        }
     }
 
     pub fn limit(&self) -> u64 {
@@ -41,15 +45,19 @@ impl Retention {
 
     /// There is room for `bytes` more.
     pub fn has_room(&self, bytes: u64) -> bool {
-        self.bytes().checked_add(bytes).is_some_and(|sum| sum <= self.limit())
+        self.bytes()
+            .checked_add(bytes)
+            .is_some_and(|sum| sum <= self.limit())
     }
 
     /// Charges `bytes` if they stay within the limit.
     pub fn reserve(&self, bytes: u64) -> bool {
         let limit = self.limit();
-        let reserved = self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-            now.checked_add(bytes).filter(|sum| *sum <= limit)
-        });
+        let reserved = self
+            .bytes
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+                now.checked_add(bytes).filter(|sum| *sum <= limit)
+            });
         if let Ok(before) = reserved {
             self.peak.fetch_max(before + bytes, Ordering::Relaxed);
         }

@@ -2,8 +2,9 @@
 //!
 //! A memo is only ever used by the thread that wrote it, and dropped when that thread leaves its index.
 
+use super::device_index::DeviceIndex;
 use super::entry::Entry;
-use super::index::{DeviceIndex, Index};
+use super::index::Index;
 use super::table::Shape;
 use super::thread;
 use crate::timeline::{self, Stream};
@@ -56,7 +57,8 @@ impl RawRequest<'_> {
     #[inline(always)]
     fn place(&self) -> usize {
         let [_, _, first, second, third, fourth, ..] = *self.words;
-        let mixed = first.wrapping_mul(31) ^ second.wrapping_mul(7) ^ third ^ fourth.wrapping_mul(5);
+        let mixed =
+            first.wrapping_mul(31) ^ second.wrapping_mul(7) ^ third ^ fourth.wrapping_mul(5);
         (mixed ^ (mixed >> 3)) as usize % MEMOS
     }
 }
@@ -67,7 +69,9 @@ pub fn recall(request: &RawRequest) -> Option<*mut Entry> {
     let epoch = timeline::epoch();
     thread::with_memos(|memos| {
         let memo = &memos.0[request.place()];
-        let others = (memo.cache ^ request.cache) | (memo.stream ^ request.stream) as u64 | (memo.epoch ^ epoch);
+        let others = (memo.cache ^ request.cache)
+            | (memo.stream ^ request.stream) as u64
+            | (memo.epoch ^ epoch);
         if others != 0 || memo.index.is_null() || memo.words != *request.words {
             return None;
         }
@@ -101,7 +105,9 @@ pub unsafe fn note(request: &RawRequest, entry: *mut Entry, resolved: Option<&'s
             return;
         }
         let mut state = (*index).lock();
-        let Some(device) = state.device((*entry).device) else { return };
+        let Some(device) = state.device((*entry).device) else {
+            return;
+        };
         let memo = Memo {
             words: *request.words,
             cache: request.cache,

@@ -5,7 +5,10 @@
 
 mod acquire;
 mod clear;
+mod counters;
+mod device_index;
 mod entry;
+mod evict;
 mod index;
 mod limit;
 mod memo;
@@ -22,8 +25,8 @@ use parking_lot::Mutex;
 pub use acquire::{acquire, Acquired};
 pub use clear::{clear, close, retire_everywhere, synchronize, Scope};
 pub use entry::{Entry, OwnerRelease};
-pub use stats::{bytes, count, reset_peak, stats, Stats};
 pub use memo::{note, recall, RawRequest, MEMO_WORDS};
+pub use stats::{bytes, count, reset_peak, stats, Stats};
 pub use table::{ClassKey, Request, Resolved, MAX_DIMS};
 pub use thread::detach;
 pub use wrap::{acquire as acquire_wrap, release as release_wrap, ShellKind};
@@ -33,7 +36,8 @@ use crate::error::{Result, Status};
 use crate::fail;
 use crate::memory;
 use crate::observe::log;
-use index::{Held, Index, Release};
+use device_index::{Held, Release};
+use index::Index;
 use limit::Retention;
 
 const MAX_DEVICES: usize = 64;
@@ -102,6 +106,8 @@ impl Cache {
         if let Some(known) = place.get() {
             return Ok(known);
         }
+        // The device's first use loads its kernels, so that no launch does.
+        backend::current()?.memory_free_bytes(device)?;
         let limit = match self.initial_limit {
             Some(limit) => {
                 warn_if_larger(device, limit)?;
@@ -110,7 +116,10 @@ impl Cache {
             None => backend::current()?.device_info(device)?.total_memory / 2,
         };
         let views = AtomicU64::new(0);
-        Ok(place.get_or_init(|| CacheDevice { retention: Retention::new(limit), views }))
+        Ok(place.get_or_init(|| CacheDevice {
+            retention: Retention::new(limit),
+            views,
+        }))
     }
 
     fn new_index(&self) -> &'static Index {
@@ -159,7 +168,10 @@ pub fn get_limit(cache: &Cache, device: i32) -> Result<u64> {
 /// of the calling thread lose their index entry.
 pub fn set_limit(cache: &'static Cache, device: i32, bytes: i64) -> Result<()> {
     let Ok(limit) = u64::try_from(bytes) else {
-        fail!(Status::InvalidLimit, "bytes is {bytes}, expected a cache limit that is not negative");
+        fail!(
+            Status::InvalidLimit,
+            "bytes is {bytes}, expected a cache limit that is not negative"
+        );
     };
     warn_if_larger(device, limit)?;
     let retention = &cache.device(device)?.retention;
@@ -243,7 +255,9 @@ pub unsafe fn release(cache: &'static Cache, entry: *mut Entry) {
             return;
         }
         let mut state = index.lock();
-        let Some(device) = state.device((*entry).device) else { return };
+        let Some(device) = state.device((*entry).device) else {
+            return;
+        };
         let held = device.hold(entry, Release::Call);
         let over = device.retention.is_over();
         drop(state);
@@ -266,7 +280,9 @@ pub unsafe fn discard(cache: &'static Cache, entry: *mut Entry) {
     unsafe {
         let index: &'static Index = &*(*entry).owner;
         let mut state = index.lock();
-        let Some(device) = state.device((*entry).device) else { return };
+        let Some(device) = state.device((*entry).device) else {
+            return;
+        };
         if let Held::Kept = device.hold(entry, Release::Call) {
             device.take_out(entry);
             device.retention.give_back((*entry).charge);
@@ -289,7 +305,9 @@ unsafe fn release_elsewhere(cache: &'static Cache, index: &'static Index, entry:
         }
         let mut state = index.lock();
         let place = (*entry).device;
-        let Some(device) = state.device(place) else { return };
+        let Some(device) = state.device(place) else {
+            return;
+        };
         match device.hold(entry, Release::Call) {
             Held::Drop(entry) => {
                 let over = state.is_over();
@@ -307,7 +325,9 @@ unsafe fn release_elsewhere(cache: &'static Cache, index: &'static Index, entry:
                 let mut shared = cache.shared.lock();
                 (*entry).owner = &cache.shared;
                 (*entry).transient = true;
-                shared.device_or_new(place, retention).adopt_held(entry, &key);
+                shared
+                    .device_or_new(place, retention)
+                    .adopt_held(entry, &key);
                 drop(shared);
                 let over = state.is_over();
                 drop(state);
@@ -323,7 +343,9 @@ unsafe fn release_elsewhere(cache: &'static Cache, index: &'static Index, entry:
 pub fn retire(cache: &'static Cache, device: i32) {
     for index in [thread::index(cache), &cache.shared] {
         let mut state = index.lock();
-        let Some(own) = state.device(device) else { continue };
+        let Some(own) = state.device(device) else {
+            continue;
+        };
         if own.counters.transient_count == 0 && own.waiting.is_empty() && !own.retention.is_over() {
             continue;
         }
@@ -341,15 +363,16 @@ pub fn retire(cache: &'static Cache, device: i32) {
     memory::collect(device);
 }
 
-fn take_done_waiting(device: &mut index::DeviceIndex, budget: &mut u32) -> Vec<*mut Entry> {
+fn take_done_waiting(device: &mut device_index::DeviceIndex, budget: &mut u32) -> Vec<*mut Entry> {
     let mut done = Vec::new();
     device.waiting.retain(|&entry| {
         // SAFETY: waiting wraps belong to the index whose lock is held.
         let accesses = unsafe { (*entry).accesses.get_mut() };
-        let over = accesses.is_done() || (*budget > 0 && {
-            *budget -= 1;
-            accesses.poll()
-        });
+        let over = accesses.is_done()
+            || (*budget > 0 && {
+                *budget -= 1;
+                accesses.poll()
+            });
         if over {
             done.push(entry);
         }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::clear::Scope;
-use super::index::Counters;
+use super::counters::Counters;
 use super::{free_entries, lock_drained, thread, Cache};
 use crate::error::Result;
 use crate::memory;
@@ -38,11 +38,15 @@ pub fn count(cache: &'static Cache, device: i32, scope: Scope) -> u64 {
     if scope == Scope::Global {
         drop_done_shared(cache, device);
         for index in cache.all_indexes() {
-            count += lock_drained(index).device(device).map_or(0, |own| own.indexed_entries());
+            count += lock_drained(index)
+                .device(device)
+                .map_or(0, |own| own.indexed_entries());
         }
         return count;
     }
-    lock_drained(thread::index(cache)).device(device).map_or(0, |own| own.indexed_entries())
+    lock_drained(thread::index(cache))
+        .device(device)
+        .map_or(0, |own| own.indexed_entries())
 }
 
 /// Bytes charged to the cache, over all threads.
@@ -69,7 +73,9 @@ pub fn stats(cache: &'static Cache, device: i32) -> Result<Stats> {
     };
     for index in cache.all_indexes() {
         let mut guard = lock_drained(index);
-        let Some(own) = guard.device(device) else { continue };
+        let Some(own) = guard.device(device) else {
+            continue;
+        };
         sum.count += own.indexed_entries();
         let (count, bytes) = own.pending();
         sum.pending_count += count;

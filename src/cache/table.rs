@@ -32,6 +32,7 @@ pub struct Shape {
     /// Entries of just the bytes that the key needs.
     pub primary: Bucket,
     /// Larger ones, which came here by a loose fit.
+    #[allow(clippy::vec_box)] // Entries point to the buckets, which must not move.
     pub others: Vec<Box<Bucket>>,
     pub class: ClassKey,
     pub exact: Box<[u64]>,
@@ -121,7 +122,10 @@ impl Lists {
 
     fn ready_on(&self, stream: Option<&'static Stream>) -> Option<*mut Entry> {
         let key = std::ptr::from_ref(stream?) as usize;
-        self.homes.iter().find(|(home, _)| *home == key).and_then(|(_, list)| list.newest())
+        self.homes
+            .iter()
+            .find(|(home, _)| *home == key)
+            .and_then(|(_, list)| list.newest())
     }
 
     /// An entry whose accesses lie elsewhere, but are done, or ordered on `stream` without any further wait. Asks the
@@ -141,8 +145,15 @@ impl Lists {
         };
         for (home, list) in &self.homes {
             // The oldest of one stream is the first to be done.
-            let looked_at = if *home == HOME_SEVERAL { SEVERAL_LOOKED_AT } else { 1 };
-            let found = list.iter().take(looked_at).find(|entry| settled(entry, budget));
+            let looked_at = if *home == HOME_SEVERAL {
+                SEVERAL_LOOKED_AT
+            } else {
+                1
+            };
+            let found = list
+                .iter()
+                .take(looked_at)
+                .find(|entry| settled(entry, budget));
             if found.is_some() {
                 return found;
             }
@@ -152,7 +163,9 @@ impl Lists {
 
     /// Any entry at all, the oldest of its list: for reuse under pressure, after a wait on the GPU.
     pub fn any(&self) -> Option<*mut Entry> {
-        self.done.newest().or_else(|| self.homes.iter().find_map(|(_, list)| list.iter().next()))
+        self.done
+            .newest()
+            .or_else(|| self.homes.iter().find_map(|(_, list)| list.iter().next()))
     }
 }
 
@@ -174,9 +187,18 @@ impl RequestNode {
     #[inline(always)]
     fn is(&self, request: &Request) -> bool {
         // Written out: a call of memcmp costs more than these few words.
-        let heads = self.head.iter().zip(&request.head).fold(0, |differ, (a, b)| differ | (a ^ b));
+        let heads = self
+            .head
+            .iter()
+            .zip(&request.head)
+            .fold(0, |differ, (a, b)| differ | (a ^ b));
         self.rank == request.dims.len()
-            && self.dims.iter().zip(request.dims).fold(heads, |differ, (a, b)| differ | (a ^ b) as u64) == 0
+            && self
+                .dims
+                .iter()
+                .zip(request.dims)
+                .fold(heads, |differ, (a, b)| differ | (a ^ b) as u64)
+                == 0
     }
 }
 
@@ -184,7 +206,8 @@ impl RequestNode {
 fn hash(request: &Request) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let [first, second, third, fourth, fifth] = request.head;
-    let mut hash = first ^ second.rotate_left(17) ^ third.rotate_left(31) ^ fourth.rotate_left(43) ^ fifth;
+    let mut hash =
+        first ^ second.rotate_left(17) ^ third.rotate_left(31) ^ fourth.rotate_left(43) ^ fifth;
     for dim in request.dims {
         hash = hash.wrapping_mul(FACTOR).wrapping_add(*dim as u64);
     }
@@ -194,7 +217,10 @@ fn hash(request: &Request) -> u64 {
 
 impl RequestTable {
     pub fn new() -> RequestTable {
-        RequestTable { slots: Vec::new(), used: 0 }
+        RequestTable {
+            slots: Vec::new(),
+            used: 0,
+        }
     }
 
     #[inline(always)]

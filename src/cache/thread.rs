@@ -2,7 +2,8 @@
 
 use std::cell::{Cell, RefCell, UnsafeCell};
 
-use super::index::{Held, Index, Release};
+use super::device_index::{Held, Release};
+use super::index::Index;
 use super::memo::Memos;
 use super::{hooks, Cache};
 use crate::observe::process;
@@ -104,14 +105,23 @@ pub fn owns(index: *const Index) -> bool {
 
 #[cold]
 fn owns_other(index: *const Index) -> bool {
-    OWN.try_with(|own| own.borrow().pairs.iter().any(|(_, owned)| std::ptr::eq(*owned, index))).unwrap_or(false)
+    OWN.try_with(|own| {
+        own.borrow()
+            .pairs
+            .iter()
+            .any(|(_, owned)| std::ptr::eq(*owned, index))
+    })
+    .unwrap_or(false)
 }
 
 /// Ends the calling thread's index of this cache now, as its end would.
 pub fn detach(cache: &'static Cache) {
     let pair = OWN.try_with(|own| {
         let mut own = own.borrow_mut();
-        let place = own.pairs.iter().position(|(of, _)| std::ptr::eq(*of, cache))?;
+        let place = own
+            .pairs
+            .iter()
+            .position(|(of, _)| std::ptr::eq(*of, cache))?;
         Some(own.pairs.swap_remove(place))
     });
     forget_hot();
@@ -126,14 +136,18 @@ fn hand_over(cache: &'static Cache, index: &'static Index) {
     for entry in index.take_remote(true) {
         // SAFETY: entries on the list are this index's.
         unsafe {
-            let Some(device) = state.device((*entry).device) else { continue };
+            let Some(device) = state.device((*entry).device) else {
+                continue;
+            };
             if let Held::Drop(_) = device.hold(entry, Release::ThreadEnd) {
                 unreachable!("a thread's end drops nothing");
             }
         }
     }
     for place in 0..state.devices.len() {
-        let Some(device) = state.devices[place].as_deref_mut() else { continue };
+        let Some(device) = state.devices[place].as_deref_mut() else {
+            continue;
+        };
         device.unindex_live();
         let held = device.take_all();
         let waiting = std::mem::take(&mut device.waiting);

@@ -14,7 +14,12 @@ pub enum ShellKind {
 
 /// A live entry for foreign memory: an idle shell of the calling thread where it has one. The other idle shells of that
 /// kind are dropped, unless they are to be kept for further wraps.
-pub fn acquire(cache: &'static Cache, device: i32, kind: ShellKind, keep_others: bool) -> Result<*mut Entry> {
+pub fn acquire(
+    cache: &'static Cache,
+    device: i32,
+    kind: ShellKind,
+    keep_others: bool,
+) -> Result<*mut Entry> {
     let retention = &cache.device(device)?.retention;
     super::retire(cache, device);
     let index = thread::index(cache);
@@ -22,7 +27,11 @@ pub fn acquire(cache: &'static Cache, device: i32, kind: ShellKind, keep_others:
     let own = state.device_or_new(device, retention);
     let shells = &mut own.shells[kind as usize];
     let entry = shells.pop();
-    let dropped = if keep_others { Vec::new() } else { std::mem::take(shells) };
+    let dropped = if keep_others {
+        Vec::new()
+    } else {
+        std::mem::take(shells)
+    };
     let entry = entry.unwrap_or_else(hooks().take);
     own.counters.wrapped_count += 1;
     own.counters.indexed_wrapped += 1;

@@ -37,7 +37,10 @@ structs!(cvc_cache_options_t cvc_device_info_t cvc_cache_stats_t cvc_tensor_desc
 #[inline(always)]
 fn struct_size<T: Struct>(pointer: *const T, name: &str) -> Result<usize> {
     if pointer.is_null() {
-        fail!(Status::NullPointer, "{name} is null, expected a pointer to a struct");
+        fail!(
+            Status::NullPointer,
+            "{name} is null, expected a pointer to a struct"
+        );
     }
     // SAFETY: every struct begins with its size, in the caller's memory.
     let size = unsafe { pointer.cast::<usize>().read_unaligned() };
@@ -63,7 +66,11 @@ pub unsafe fn read<T: Struct>(pointer: *const T, name: &str) -> Result<T> {
     unsafe {
         let mut value: T = std::mem::zeroed();
         let known = size.min(size_of::<T>());
-        std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), std::ptr::from_mut(&mut value).cast(), known);
+        std::ptr::copy_nonoverlapping(
+            pointer.cast::<u8>(),
+            std::ptr::from_mut(&mut value).cast(),
+            known,
+        );
         for i in size_of::<T>()..size {
             if *pointer.cast::<u8>().add(i) != 0 {
                 fail!(
@@ -90,7 +97,11 @@ pub unsafe fn write<T: Struct>(pointer: *mut T, size: usize, value: &T) {
     // SAFETY: the caller's struct has `size` bytes, as `check_out` saw.
     unsafe {
         let from = std::ptr::from_ref(value).cast::<u8>();
-        std::ptr::copy_nonoverlapping(from.add(header), pointer.cast::<u8>().add(header), known - header);
+        std::ptr::copy_nonoverlapping(
+            from.add(header),
+            pointer.cast::<u8>().add(header),
+            known - header,
+        );
     }
 }
 
@@ -103,7 +114,10 @@ pub unsafe fn out<'a, T>(pointer: *mut T, nothing: T, name: &str) -> Result<&'a 
             *place = nothing;
             Ok(place)
         }
-        None => fail!(Status::NullPointer, "{name} is null, expected a pointer to the result"),
+        None => fail!(
+            Status::NullPointer,
+            "{name} is null, expected a pointer to the result"
+        ),
     }
 }
 
@@ -150,7 +164,10 @@ pub fn stream_or_none(stream: cvc_stream_t, device: i32) -> Result<Option<&'stat
 pub fn stream(stream: cvc_stream_t, device: i32) -> Result<&'static Stream> {
     match stream_or_none(stream, device)? {
         Some(stream) => Ok(stream),
-        None => fail!(Status::InvalidStream, "stream is CVC_STREAM_NONE, expected a stream to queue work on"),
+        None => fail!(
+            Status::InvalidStream,
+            "stream is CVC_STREAM_NONE, expected a stream to queue work on"
+        ),
     }
 }
 
@@ -158,7 +175,10 @@ pub fn stream(stream: cvc_stream_t, device: i32) -> Result<&'static Stream> {
 pub fn stream_alone(stream: cvc_stream_t) -> Result<&'static Stream> {
     let handle = stream as usize;
     if handle == STREAM_NONE {
-        fail!(Status::InvalidStream, "stream is CVC_STREAM_NONE, expected a stream");
+        fail!(
+            Status::InvalidStream,
+            "stream is CVC_STREAM_NONE, expected a stream"
+        );
     }
     timeline::resolve_alone(handle)
 }
@@ -167,7 +187,10 @@ pub fn scope(scope: cvc_scope_t) -> Result<Scope> {
     match scope {
         CVC_SCOPE_GLOBAL => Ok(Scope::Global),
         CVC_SCOPE_LOCAL => Ok(Scope::Local),
-        _ => fail!(Status::InvalidEnum, "scope is {scope}, expected CVC_SCOPE_GLOBAL (0) or CVC_SCOPE_LOCAL (1)"),
+        _ => fail!(
+            Status::InvalidEnum,
+            "scope is {scope}, expected CVC_SCOPE_GLOBAL (0) or CVC_SCOPE_LOCAL (1)"
+        ),
     }
 }
 
@@ -186,7 +209,10 @@ pub fn access(access: cvc_access_t) -> Result<AccessKind> {
 #[inline(always)]
 pub fn flags(flags: u32, known: u32, name: &str) -> Result<u32> {
     if flags & !known != 0 {
-        fail!(Status::InvalidEnum, "{name} is {flags:#x}, expected no bits but {known:#x}");
+        fail!(
+            Status::InvalidEnum,
+            "{name} is {flags:#x}, expected no bits but {known:#x}"
+        );
     }
     Ok(flags)
 }
@@ -200,7 +226,10 @@ pub fn layout_bytes(layout: &[c_char; 16]) -> [u8; 16] {
 /// `true` is done; `false` says that the timeout passed first.
 pub fn done_in_time(done: bool, timeout_ns: i64) -> Result<()> {
     if !done {
-        fail!(Status::NotReady, "timeout_ns is {timeout_ns}, and the work still runs after that time");
+        fail!(
+            Status::NotReady,
+            "timeout_ns is {timeout_ns}, and the work still runs after that time"
+        );
     }
     Ok(())
 }

@@ -23,7 +23,10 @@ static DEFAULT: OnceLock<Default> = OnceLock::new();
 fn default_cache() -> &'static Default {
     DEFAULT.get_or_init(|| {
         let cache = Cache::create(None);
-        Default { cache, handle: object::open_cache(cache) }
+        Default {
+            cache,
+            handle: object::open_cache(cache),
+        }
     })
 }
 
@@ -42,7 +45,9 @@ fn find_other(cache: cvc_cache_t) -> Result<&'static Cache> {
 }
 
 fn is_default(cache: cvc_cache_t) -> bool {
-    DEFAULT.get().is_some_and(|default| default.handle == handle(cache))
+    DEFAULT
+        .get()
+        .is_some_and(|default| default.handle == handle(cache))
 }
 
 /// The process's own cache, which every language shares. It lives as long as the process: retain and release do nothing.
@@ -61,7 +66,10 @@ pub unsafe extern "C" fn cvc_cache_default(cache: *mut cvc_cache_t) -> cvc_statu
 /// @param options may be null
 /// @param[out] cache to be released with `cvc_cache_release`; objects may outlive it
 #[no_mangle]
-pub unsafe extern "C" fn cvc_cache_create(options: *const cvc_cache_options_t, cache: *mut cvc_cache_t) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_cache_create(
+    options: *const cvc_cache_options_t,
+    cache: *mut cvc_cache_t,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointers.
         let cache = unsafe { out(cache, std::ptr::null_mut(), "cache") }?;
@@ -71,7 +79,11 @@ pub unsafe extern "C" fn cvc_cache_create(options: *const cvc_cache_options_t, c
             let options = unsafe { arguments::read(options, "options") }?;
             arguments::flags(options.flags, 0, "options.flags")?;
             if options.limit < -1 {
-                fail!(Status::InvalidLimit, "options.limit is {}, expected -1 (half of the device) or more", options.limit);
+                fail!(
+                    Status::InvalidLimit,
+                    "options.limit is {}, expected -1 (half of the device) or more",
+                    options.limit
+                );
             }
             limit = u64::try_from(options.limit).ok();
         }
@@ -109,7 +121,11 @@ pub extern "C" fn cvc_cache_release(cache: cvc_cache_t) -> cvc_status_t {
 /// @param device ordinal, or -1: the current one
 /// @param scope `CVC_SCOPE_GLOBAL`: every thread's entries; `CVC_SCOPE_LOCAL`: the calling thread's
 #[no_mangle]
-pub extern "C" fn cvc_cache_clear(cache: cvc_cache_t, device: i32, scope: cvc_scope_t) -> cvc_status_t {
+pub extern "C" fn cvc_cache_clear(
+    cache: cvc_cache_t,
+    device: i32,
+    scope: cvc_scope_t,
+) -> cvc_status_t {
     guard(|| {
         let scope = arguments::scope(scope)?;
         cache::clear(find(cache)?, arguments::device(device)?, scope)
@@ -135,7 +151,11 @@ pub unsafe extern "C" fn cvc_cache_count(
 
 /// The bytes that indexed entries of all threads are charged.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_cache_bytes(cache: cvc_cache_t, device: i32, bytes: *mut u64) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_cache_bytes(
+    cache: cvc_cache_t,
+    device: i32,
+    bytes: *mut u64,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let bytes = unsafe { out(bytes, 0, "bytes") }?;
@@ -146,7 +166,11 @@ pub unsafe extern "C" fn cvc_cache_bytes(cache: cvc_cache_t, device: i32, bytes:
 
 /// The retention limit; half of the device's memory until it is set.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_cache_get_limit(cache: cvc_cache_t, device: i32, bytes: *mut u64) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_cache_get_limit(
+    cache: cvc_cache_t,
+    device: i32,
+    bytes: *mut u64,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let bytes = unsafe { out(bytes, 0, "bytes") }?;
@@ -166,7 +190,11 @@ pub extern "C" fn cvc_cache_set_limit(cache: cvc_cache_t, device: i32, bytes: i6
 
 /// All counts and bytes of one device. Asks the driver what is complete, and does not wait.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_cache_stats(cache: cvc_cache_t, device: i32, stats: *mut cvc_cache_stats_t) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_cache_stats(
+    cache: cvc_cache_t,
+    device: i32,
+    stats: *mut cvc_cache_stats_t,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let size = unsafe { arguments::check_out(stats, "stats") }?;
@@ -194,7 +222,9 @@ pub unsafe extern "C" fn cvc_cache_stats(cache: cvc_cache_t, device: i32, stats:
             hits_pending: counters.hits_pending,
             misses: counters.misses,
             evictions: counters.evictions,
-            live_handles: counters.total_count - counters.held_count + counters.wrapped_count + now.views,
+            live_handles: counters.total_count - counters.held_count
+                + counters.wrapped_count
+                + now.views,
             driver_bytes: now.driver_bytes,
             free_bytes: now.free_bytes,
         };
@@ -224,7 +254,11 @@ pub extern "C" fn cvc_cache_trim(cache: cvc_cache_t, device: i32, keep_bytes: u6
 ///
 /// @param timeout_ns -1: no timeout; else `CVC_STATUS_NOT_READY` when it passes first
 #[no_mangle]
-pub extern "C" fn cvc_cache_synchronize(cache: cvc_cache_t, device: i32, timeout_ns: i64) -> cvc_status_t {
+pub extern "C" fn cvc_cache_synchronize(
+    cache: cvc_cache_t,
+    device: i32,
+    timeout_ns: i64,
+) -> cvc_status_t {
     guard(|| {
         let device = arguments::device(device)?;
         let done = cache::synchronize(find(cache)?, device, Deadline::after_ns(timeout_ns))?;

@@ -13,9 +13,16 @@ use crate::op::copy;
 
 /// Copies a tensor's elements into one of the same shape and dtype, whatever the strides of both.
 #[no_mangle]
-pub extern "C" fn cvc_copy(stream: cvc_stream_t, src: cvc_tensor_t, dst: cvc_tensor_t) -> cvc_status_t {
+pub extern "C" fn cvc_copy(
+    stream: cvc_stream_t,
+    src: cvc_tensor_t,
+    dst: cvc_tensor_t,
+) -> cvc_status_t {
     guard(|| {
-        let (src, dst) = (arguments::tensor(src, "src")?, arguments::tensor(dst, "dst")?);
+        let (src, dst) = (
+            arguments::tensor(src, "src")?,
+            arguments::tensor(dst, "dst")?,
+        );
         copy::copy(arguments::stream(stream, src.device())?, &src, &dst)
     })
 }
@@ -31,7 +38,10 @@ unsafe fn host_strides(strides: *const i64, tensor: &ObjectRef) -> Option<Vec<i6
 
 fn check_host(pointer: *const c_void, tensor: &ObjectRef, name: &str) -> Result<()> {
     if pointer.is_null() && !tensor.tensor().0.is_empty() {
-        fail!(Status::NullPointer, "{name} is null, expected host memory for the tensor's elements");
+        fail!(
+            Status::NullPointer,
+            "{name} is null, expected host memory for the tensor's elements"
+        );
     }
     Ok(())
 }
@@ -51,7 +61,12 @@ pub unsafe extern "C" fn cvc_upload(
         check_host(src, &dst, "src")?;
         // SAFETY: the caller's array.
         let strides = unsafe { host_strides(src_strides, &dst) };
-        copy::upload(arguments::stream(stream, dst.device())?, src as usize as u64, strides.as_deref(), &dst)
+        copy::upload(
+            arguments::stream(stream, dst.device())?,
+            src as usize as u64,
+            strides.as_deref(),
+            &dst,
+        )
     })
 }
 
@@ -71,7 +86,12 @@ pub unsafe extern "C" fn cvc_download(
         check_host(dst, &src, "dst")?;
         // SAFETY: the caller's array.
         let strides = unsafe { host_strides(dst_strides, &src) };
-        copy::download(arguments::stream(stream, src.device())?, &src, dst as usize as u64, strides.as_deref())
+        copy::download(
+            arguments::stream(stream, src.device())?,
+            &src,
+            dst as usize as u64,
+            strides.as_deref(),
+        )
     })
 }
 

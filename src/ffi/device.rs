@@ -42,7 +42,10 @@ pub unsafe extern "C" fn cvc_device_count(count: *mut i32) -> cvc_status_t {
 
 /// Name and memory of a device.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_device_get_info(device: i32, info: *mut cvc_device_info_t) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_device_get_info(
+    device: i32,
+    info: *mut cvc_device_info_t,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let size = unsafe { arguments::check_out(info, "info") }?;

@@ -61,7 +61,8 @@ pub struct ManagedVersioned {
     tensor: DlTensor,
 }
 
-const _: () = assert!(std::mem::size_of::<Managed>() == 64 && std::mem::size_of::<ManagedVersioned>() == 80);
+const _: () =
+    assert!(std::mem::size_of::<Managed>() == 64 && std::mem::size_of::<ManagedVersioned>() == 80);
 
 const DL_CPU: i32 = 1;
 const DL_CUDA: i32 = 2;
@@ -134,7 +135,11 @@ fn dl_type(dtype: Dtype) -> DlDataType {
         DtypeKind::F16 | DtypeKind::F32 | DtypeKind::F64 => 2,
         DtypeKind::C64 | DtypeKind::C128 => 5,
     };
-    DlDataType { code, bits, lanes: 1 }
+    DlDataType {
+        code,
+        bits,
+        lanes: 1,
+    }
 }
 
 fn from_dl_type(dtype: DlDataType) -> Result<Dtype> {
@@ -162,7 +167,11 @@ fn from_dl_type(dtype: DlDataType) -> Result<Dtype> {
     };
     match kind.with_lanes(u32::from(dtype.lanes)) {
         Some(dtype) => Ok(dtype),
-        None => fail!(Status::NotSupported, "managed has {} lanes, expected 1 to 4", dtype.lanes),
+        None => fail!(
+            Status::NotSupported,
+            "managed has {} lanes, expected 1 to 4",
+            dtype.lanes
+        ),
     }
 }
 
@@ -188,8 +197,14 @@ fn dl_tensor(export: &mut Export) -> Result<DlTensor> {
         rank += 1;
     }
     let device = match backend::current()?.kind() {
-        BackendKind::Host => DlDevice { kind: DL_CPU, id: 0 },
-        BackendKind::Cuda => DlDevice { kind: DL_CUDA, id: desc.device },
+        BackendKind::Host => DlDevice {
+            kind: DL_CPU,
+            id: 0,
+        },
+        BackendKind::Cuda => DlDevice {
+            kind: DL_CUDA,
+            id: desc.device,
+        },
     };
     Ok(DlTensor {
         data: std::ptr::without_provenance_mut(data as usize),
@@ -221,10 +236,17 @@ pub unsafe extern "C" fn cvc_tensor_to_dlpack(
         let object = arguments::tensor(tensor, "tensor")?;
         let consumer = arguments::stream_or_none(consumer, object.device())?;
         if !matches!(versioned, 0 | 1) {
-            fail!(Status::InvalidEnum, "versioned is {versioned}, expected 0 or 1");
+            fail!(
+                Status::InvalidEnum,
+                "versioned is {versioned}, expected 0 or 1"
+            );
         }
-        let mut export =
-            Box::new(Export { object, consumer, shape: [0; MAX_RANK + 1], strides: [0; MAX_RANK + 1] });
+        let mut export = Box::new(Export {
+            object,
+            consumer,
+            shape: [0; MAX_RANK + 1],
+            strides: [0; MAX_RANK + 1],
+        });
         let tensor = dl_tensor(&mut export)?;
         if let Some(stream) = consumer {
             object::begin_access(&export.object, stream, AccessKind::Write)?;
@@ -232,10 +254,23 @@ pub unsafe extern "C" fn cvc_tensor_to_dlpack(
         let context = Box::into_raw(export).cast();
         *managed = if versioned == 1 {
             let deleter = Some(end_versioned as unsafe extern "C" fn(_));
-            Box::into_raw(Box::new(ManagedVersioned { major: 1, minor: 1, context, deleter, flags: 0, tensor })).cast()
+            Box::into_raw(Box::new(ManagedVersioned {
+                major: 1,
+                minor: 1,
+                context,
+                deleter,
+                flags: 0,
+                tensor,
+            }))
+            .cast()
         } else {
             let deleter = Some(end_legacy as unsafe extern "C" fn(_));
-            Box::into_raw(Box::new(Managed { tensor, context, deleter })).cast()
+            Box::into_raw(Box::new(Managed {
+                tensor,
+                context,
+                deleter,
+            }))
+            .cast()
         };
         Ok(())
     })
@@ -271,20 +306,36 @@ pub unsafe extern "C" fn cvc_tensor_from_dlpack(
         let tensor = unsafe { out(tensor, std::ptr::null_mut(), "tensor") }?;
         let cache = cache::find(cache)?;
         if managed.is_null() {
-            fail!(Status::NullPointer, "managed is null, expected a DLPack struct");
+            fail!(
+                Status::NullPointer,
+                "managed is null, expected a DLPack struct"
+            );
         }
         // SAFETY: the caller says which struct it is.
         let (source, release) = unsafe {
             match versioned {
-                0 => (&(*managed.cast::<Managed>()).tensor, release_legacy as unsafe extern "C" fn(_)),
+                0 => (
+                    &(*managed.cast::<Managed>()).tensor,
+                    release_legacy as unsafe extern "C" fn(_),
+                ),
                 1 => {
                     let versioned = &*managed.cast::<ManagedVersioned>();
                     if versioned.major != 1 {
-                        fail!(Status::NotSupported, "managed has DLPack version {}, expected 1", versioned.major);
+                        fail!(
+                            Status::NotSupported,
+                            "managed has DLPack version {}, expected 1",
+                            versioned.major
+                        );
                     }
-                    (&versioned.tensor, release_versioned as unsafe extern "C" fn(_))
+                    (
+                        &versioned.tensor,
+                        release_versioned as unsafe extern "C" fn(_),
+                    )
                 }
-                _ => fail!(Status::InvalidEnum, "versioned is {versioned}, expected 0 or 1"),
+                _ => fail!(
+                    Status::InvalidEnum,
+                    "versioned is {versioned}, expected 0 or 1"
+                ),
             }
         };
         let layout = if layout.is_null() {
@@ -296,8 +347,12 @@ pub unsafe extern "C" fn cvc_tensor_from_dlpack(
         // SAFETY: the struct is alive, and its arrays have `rank` values.
         let (desc, address) = unsafe { describe(source, layout) }?;
         let stream = arguments::stream_or_none(stream, desc.device)?;
-        let foreign =
-            ForeignMemory { release: Some(release), context: managed, producer: stream, keep_shells: false };
+        let foreign = ForeignMemory {
+            release: Some(release),
+            context: managed,
+            producer: stream,
+            keep_shells: false,
+        };
         *tensor = opaque(object::tensor_wrap(cache, desc, address, &foreign)?);
         Ok(())
     })
@@ -311,21 +366,31 @@ unsafe fn describe(source: &DlTensor, layout: Layout) -> Result<(TensorDesc, u64
         (_, kind) => fail!(
             Status::DeviceMismatch,
             "managed is on a device of DLPack type {kind}, expected {}",
-            if backend.kind() == BackendKind::Host { "the CPU (1)" } else { "CUDA (2)" }
+            if backend.kind() == BackendKind::Host {
+                "the CPU (1)"
+            } else {
+                "CUDA (2)"
+            }
         ),
     };
     let rank = match source.rank {
         // A scalar is a tensor of one element.
         0 => 1,
         rank @ 1..=15 => rank as usize,
-        rank => fail!(Status::InvalidRank, "managed has rank {rank}, expected 0 to {MAX_RANK}"),
+        rank => fail!(
+            Status::InvalidRank,
+            "managed has rank {rank}, expected 0 to {MAX_RANK}"
+        ),
     };
     let dtype = from_dl_type(source.dtype)?;
     let mut shape = [1; MAX_RANK];
     let mut strides = [dtype.bytes() as i64; MAX_RANK];
     if source.rank > 0 {
         if source.shape.is_null() {
-            fail!(Status::NullPointer, "managed has a null shape, expected {rank} dimensions");
+            fail!(
+                Status::NullPointer,
+                "managed has a null shape, expected {rank} dimensions"
+            );
         }
         // SAFETY: the caller's promise.
         unsafe { std::ptr::copy_nonoverlapping(source.shape, shape.as_mut_ptr(), rank) };
@@ -340,7 +405,10 @@ unsafe fn describe(source: &DlTensor, layout: Layout) -> Result<(TensorDesc, u64
                 false => unsafe { *source.strides.add(i) }.checked_mul(dtype.bytes() as i64),
             };
             let Some(stride) = stride else {
-                fail!(Status::Overflow, "managed has a stride in dimension {i} that overflows 63 bits of bytes");
+                fail!(
+                    Status::Overflow,
+                    "managed has a stride in dimension {i} that overflows 63 bits of bytes"
+                );
             };
             strides[i] = stride;
         }

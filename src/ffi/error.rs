@@ -75,7 +75,10 @@ fn keep_panic(panic: &(dyn std::any::Any + Send)) -> cvc_status_t {
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("unknown");
-    keep(Error::new(Status::Internal, format!("a bug in libcvc was caught: {text}")))
+    keep(Error::new(
+        Status::Internal,
+        format!("a bug in libcvc was caught: {text}"),
+    ))
 }
 
 /// The library's version, such as "0.1.0". Static; needs no driver.
@@ -122,7 +125,11 @@ pub extern "C" fn cvc_status_string(status: cvc_status_t) -> *const c_char {
 /// @param[out] buffer gets the text and a NUL, cut to `length`; may be null when `length` is 0
 /// @param[out] needed gets the bytes of the whole text with its NUL; may be null
 #[no_mangle]
-pub unsafe extern "C" fn cvc_last_error_message(buffer: *mut c_char, length: usize, needed: *mut usize) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_last_error_message(
+    buffer: *mut c_char,
+    length: usize,
+    needed: *mut usize,
+) -> cvc_status_t {
     if buffer.is_null() && length > 0 {
         return CVC_STATUS_NULL_POINTER;
     }
@@ -153,7 +160,10 @@ unsafe impl Sync for Context {}
 /// Sends messages, which go to standard error in any case, to `callback` as well; null ends that. The callback may run on
 /// any thread that uses the library, with none of its locks held; `message` is valid during the call.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_set_log_callback(callback: cvc_log_fn, context: *mut c_void) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_set_log_callback(
+    callback: cvc_log_fn,
+    context: *mut c_void,
+) -> cvc_status_t {
     guard(|| {
         let context = Context(context);
         log::set_callback(callback.map(|callback| {

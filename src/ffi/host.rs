@@ -8,7 +8,10 @@ use crate::backend;
 
 /// Queues a hold on the stream: what is queued after it runs only once `cvc_host_latch_open` was called.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_host_latch_create(stream: cvc_stream_t, latch: *mut u64) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_host_latch_create(
+    stream: cvc_stream_t,
+    latch: *mut u64,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let latch = unsafe { out(latch, 0, "latch") }?;

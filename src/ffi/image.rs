@@ -13,7 +13,10 @@ use crate::timeline::Deadline;
 
 /// Planes, channels and subsampling of a format.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_format_get_info(format: cvc_format_t, info: *mut cvc_format_info_t) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_format_get_info(
+    format: cvc_format_t,
+    info: *mut cvc_format_info_t,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let size = unsafe { arguments::check_out(info, "info") }?;
@@ -90,7 +93,14 @@ pub unsafe extern "C" fn cvc_image_wrap(
             width: plane.width,
             height: plane.height,
         });
-        let desc = ImageDesc::wrap(device, format, data.width, data.height, data.plane_count, &planes)?;
+        let desc = ImageDesc::wrap(
+            device,
+            format,
+            data.width,
+            data.height,
+            data.plane_count,
+            &planes,
+        )?;
         for (i, plane) in desc.planes().iter().enumerate() {
             check_device_pointer(plane.offset, device, &format!("data.planes[{i}].data"))?;
         }
@@ -102,13 +112,21 @@ pub unsafe extern "C" fn cvc_image_wrap(
 
 /// Where the image's planes lie; the pointers stay valid while a reference does.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_image_get_data(image: cvc_image_t, data: *mut cvc_image_data_t) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_image_get_data(
+    image: cvc_image_t,
+    data: *mut cvc_image_data_t,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let size = unsafe { arguments::check_out(data, "data") }?;
         let image = arguments::image(image, "image")?;
         let (desc, base) = image.image();
-        let nothing = cvc_image_plane_t { data: std::ptr::null_mut(), row_stride: 0, width: 0, height: 0 };
+        let nothing = cvc_image_plane_t {
+            data: std::ptr::null_mut(),
+            row_stride: 0,
+            width: 0,
+            height: 0,
+        };
         let mut value = cvc_image_data_t {
             struct_size: size,
             device: desc.device,
@@ -157,7 +175,11 @@ pub unsafe extern "C" fn cvc_image_nbytes(image: cvc_image_t, nbytes: *mut u64) 
 
 /// As `cvc_tensor_begin_access`.
 #[no_mangle]
-pub extern "C" fn cvc_image_begin_access(image: cvc_image_t, stream: cvc_stream_t, access: cvc_access_t) -> cvc_status_t {
+pub extern "C" fn cvc_image_begin_access(
+    image: cvc_image_t,
+    stream: cvc_stream_t,
+    access: cvc_access_t,
+) -> cvc_status_t {
     guard(|| {
         let kind = arguments::access(access)?;
         let image = arguments::image(image, "image")?;
@@ -167,7 +189,11 @@ pub extern "C" fn cvc_image_begin_access(image: cvc_image_t, stream: cvc_stream_
 
 /// As `cvc_tensor_end_access`.
 #[no_mangle]
-pub extern "C" fn cvc_image_end_access(image: cvc_image_t, stream: cvc_stream_t, access: cvc_access_t) -> cvc_status_t {
+pub extern "C" fn cvc_image_end_access(
+    image: cvc_image_t,
+    stream: cvc_stream_t,
+    access: cvc_access_t,
+) -> cvc_status_t {
     guard(|| {
         let kind = arguments::access(access)?;
         let image = arguments::image(image, "image")?;

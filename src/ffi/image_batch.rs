@@ -34,13 +34,21 @@ pub unsafe extern "C" fn cvc_image_batch_create(
 /// Reads an array of handles.
 unsafe fn images(images: *const cvc_image_t, count: i32) -> Result<Vec<ObjectRef>> {
     let Ok(length) = usize::try_from(count) else {
-        fail!(Status::InvalidArgument, "count is {count}, expected 0 or more");
+        fail!(
+            Status::InvalidArgument,
+            "count is {count}, expected 0 or more"
+        );
     };
     if length > 0 && images.is_null() {
-        fail!(Status::NullPointer, "images is null, expected {count} image handles");
+        fail!(
+            Status::NullPointer,
+            "images is null, expected {count} image handles"
+        );
     }
     // SAFETY: the caller's array of `count` handles.
-    (0..length).map(|i| unsafe { arguments::image(*images.add(i), &format!("images[{i}]")) }).collect()
+    (0..length)
+        .map(|i| unsafe { arguments::image(*images.add(i), &format!("images[{i}]")) })
+        .collect()
 }
 
 /// Adds images at the end, all or none, and keeps them.
@@ -61,14 +69,20 @@ pub unsafe extern "C" fn cvc_image_batch_push(
 /// Removes the last `count` images; `CVC_STATUS_CAPACITY_UNDERFLOW` when there are fewer.
 #[no_mangle]
 pub extern "C" fn cvc_image_batch_pop(batch: cvc_image_batch_t, count: i32) -> cvc_status_t {
-    guard(|| arguments::image_batch(batch, "batch")?.image_batch().pop(count))
+    guard(|| {
+        arguments::image_batch(batch, "batch")?
+            .image_batch()
+            .pop(count)
+    })
 }
 
 /// Removes all images.
 #[no_mangle]
 pub extern "C" fn cvc_image_batch_clear(batch: cvc_image_batch_t) -> cvc_status_t {
     guard(|| {
-        arguments::image_batch(batch, "batch")?.image_batch().clear();
+        arguments::image_batch(batch, "batch")?
+            .image_batch()
+            .clear();
         Ok(())
     })
 }
@@ -85,7 +99,12 @@ pub unsafe extern "C" fn cvc_image_batch_get(
     guard(|| {
         // SAFETY: the caller's pointer.
         let image = unsafe { out(image, std::ptr::null_mut(), "image") }?;
-        *image = opaque(arguments::image_batch(batch, "batch")?.image_batch().get(index)?.share());
+        *image = opaque(
+            arguments::image_batch(batch, "batch")?
+                .image_batch()
+                .get(index)?
+                .share(),
+        );
         Ok(())
     })
 }
@@ -110,15 +129,16 @@ pub unsafe extern "C" fn cvc_image_batch_get_data(
         }
         let body = batch.image_batch();
         let info = body.info();
-        let address = |address: u64| {
-            std::ptr::without_provenance_mut(stream.map_or(0, |_| address as usize))
-        };
+        let address =
+            |address: u64| std::ptr::without_provenance_mut(stream.map_or(0, |_| address as usize));
         let value = cvc_image_batch_data_t {
             struct_size: size,
             device: batch.device(),
             count: info.count,
             capacity: body.capacity,
-            unique_format: info.unique_format.map_or(CVC_FORMAT_NONE, |format| format.code()),
+            unique_format: info
+                .unique_format
+                .map_or(CVC_FORMAT_NONE, |format| format.code()),
             max_width: info.max_width,
             max_height: info.max_height,
             records: address(body.data),
@@ -132,7 +152,10 @@ pub unsafe extern "C" fn cvc_image_batch_get_data(
 
 /// A number for the resource, as `cvc_tensor_get_id`.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_image_batch_get_id(batch: cvc_image_batch_t, id: *mut u64) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_image_batch_get_id(
+    batch: cvc_image_batch_t,
+    id: *mut u64,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let id = unsafe { out(id, 0, "id") }?;
@@ -143,7 +166,10 @@ pub unsafe extern "C" fn cvc_image_batch_get_id(batch: cvc_image_batch_t, id: *m
 
 /// The bytes that the batch itself is charged, its images aside.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_image_batch_nbytes(batch: cvc_image_batch_t, nbytes: *mut u64) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_image_batch_nbytes(
+    batch: cvc_image_batch_t,
+    nbytes: *mut u64,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let nbytes = unsafe { out(nbytes, 0, "nbytes") }?;

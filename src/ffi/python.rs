@@ -17,7 +17,10 @@ static IS_VALID: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Tells the library where PyCapsule_GetPointer and PyCapsule_IsValid are, so that it need not link Python.
 #[no_mangle]
-pub extern "C" fn cvc_python_bind(capsule_get_pointer: *mut c_void, capsule_is_valid: *mut c_void) -> cvc_status_t {
+pub extern "C" fn cvc_python_bind(
+    capsule_get_pointer: *mut c_void,
+    capsule_is_valid: *mut c_void,
+) -> cvc_status_t {
     guard(|| {
         if capsule_get_pointer.is_null() || capsule_is_valid.is_null() {
             fail!(
@@ -36,13 +39,19 @@ pub extern "C" fn cvc_python_bind(capsule_get_pointer: *mut c_void, capsule_is_v
 /// holding its lock.
 #[no_mangle]
 pub unsafe extern "C" fn cvc_python_capsule_destructor(capsule: *mut c_void) {
-    let (get, valid) = (GET_POINTER.load(Ordering::Acquire), IS_VALID.load(Ordering::Acquire));
+    let (get, valid) = (
+        GET_POINTER.load(Ordering::Acquire),
+        IS_VALID.load(Ordering::Acquire),
+    );
     if get.is_null() || valid.is_null() || capsule.is_null() {
         return;
     }
     // SAFETY: `cvc_python_bind` was given the addresses of functions of these types.
     let (get, valid) = unsafe {
-        (std::mem::transmute::<*mut c_void, GetPointer>(get), std::mem::transmute::<*mut c_void, IsValid>(valid))
+        (
+            std::mem::transmute::<*mut c_void, GetPointer>(get),
+            std::mem::transmute::<*mut c_void, IsValid>(valid),
+        )
     };
     // SAFETY: the capsule is alive while its destructor runs; a valid name means that its pointer is such a struct.
     unsafe {

@@ -13,14 +13,21 @@ fn ready(done: bool, what: &str) -> Result<()> {
     if done {
         return Ok(());
     }
-    Err(Error::new(Status::NotReady, format!("{what} has work that still runs")))
+    Err(Error::new(
+        Status::NotReady,
+        format!("{what} has work that still runs"),
+    ))
 }
 
 /// A stream of `device`, non-blocking unless `flags` has `CVC_STREAM_BLOCKING`.
 ///
 /// @param[out] stream to be destroyed with `cvc_stream_destroy`
 #[no_mangle]
-pub unsafe extern "C" fn cvc_stream_create(device: i32, flags: u32, stream: *mut cvc_stream_t) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_stream_create(
+    device: i32,
+    flags: u32,
+    stream: *mut cvc_stream_t,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let stream = unsafe { out(stream, std::ptr::null_mut(), "stream") }?;
@@ -44,11 +51,19 @@ pub extern "C" fn cvc_stream_destroy(stream: cvc_stream_t) -> cvc_status_t {
 ///
 /// @param flags 0 or `CVC_STREAM_ANNOUNCES_CAPTURES`
 #[no_mangle]
-pub extern "C" fn cvc_stream_register(device: i32, stream: cvc_stream_t, flags: u32) -> cvc_status_t {
+pub extern "C" fn cvc_stream_register(
+    device: i32,
+    stream: cvc_stream_t,
+    flags: u32,
+) -> cvc_status_t {
     guard(|| {
         let flags = arguments::flags(flags, CVC_STREAM_ANNOUNCES_CAPTURES, "flags")?;
         let device = arguments::device(device)?;
-        timeline::register(device, stream as usize, flags & CVC_STREAM_ANNOUNCES_CAPTURES != 0)
+        timeline::register(
+            device,
+            stream as usize,
+            flags & CVC_STREAM_ANNOUNCES_CAPTURES != 0,
+        )
     })
 }
 
@@ -84,7 +99,10 @@ pub extern "C" fn cvc_stream_synchronize(stream: cvc_stream_t, timeout_ns: i64) 
 /// Makes work queued on `waits` from now on come after all that is queued on `waited_for` by now. On the GPU; the host does
 /// not wait. A stream does not wait for itself.
 #[no_mangle]
-pub extern "C" fn cvc_stream_wait_stream(waits: cvc_stream_t, waited_for: cvc_stream_t) -> cvc_status_t {
+pub extern "C" fn cvc_stream_wait_stream(
+    waits: cvc_stream_t,
+    waited_for: cvc_stream_t,
+) -> cvc_status_t {
     guard(|| {
         let waits = arguments::stream_alone(waits)?;
         waits.wait_for_stream(arguments::stream_alone(waited_for)?)
@@ -103,14 +121,19 @@ pub unsafe extern "C" fn cvc_stream_get_id(stream: cvc_stream_t, id: *mut u64) -
     guard(|| {
         // SAFETY: the caller's pointer.
         let id = unsafe { out(id, 0, "id") }?;
-        *id = backend::current()?.stream_identify(arguments::stream_alone(stream)?.handle())?.id;
+        *id = backend::current()?
+            .stream_identify(arguments::stream_alone(stream)?.handle())?
+            .id;
         Ok(())
     })
 }
 
 /// The stream's device.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_stream_get_device(stream: cvc_stream_t, device: *mut i32) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_stream_get_device(
+    stream: cvc_stream_t,
+    device: *mut i32,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let device = unsafe { out(device, 0, "device") }?;
@@ -124,7 +147,11 @@ pub unsafe extern "C" fn cvc_stream_get_device(stream: cvc_stream_t, device: *mu
 /// @param flags 0 or `CVC_EVENT_TIMING`
 /// @param[out] event to be destroyed with `cvc_event_destroy`
 #[no_mangle]
-pub unsafe extern "C" fn cvc_event_create(device: i32, flags: u32, event: *mut cvc_event_t) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_event_create(
+    device: i32,
+    flags: u32,
+    event: *mut cvc_event_t,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let event = unsafe { out(event, std::ptr::null_mut(), "event") }?;

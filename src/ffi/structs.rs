@@ -43,8 +43,9 @@ pub type cvc_tensor_batch_t = *mut cvc_tensor_batch;
 /// library call of any thread, with no lock of the library held; it may call the library.
 pub type cvc_release_fn = Option<unsafe extern "C" fn(context: *mut c_void)>;
 /// Gets messages of the library; see `cvc_set_log_callback`.
-pub type cvc_log_fn =
-    Option<unsafe extern "C" fn(level: cvc_log_level_t, message: *const c_char, context: *mut c_void)>;
+pub type cvc_log_fn = Option<
+    unsafe extern "C" fn(level: cvc_log_level_t, message: *const c_char, context: *mut c_void),
+>;
 
 /// How a cache is made.
 #[repr(C)]

@@ -12,7 +12,8 @@ use crate::cache::{RawRequest, MEMO_WORDS};
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::{
-    self, Dtype, ForeignMemory, Format, Layout, ObjectKind, ObjectRef, TensorDesc, TensorRequest, MAX_RANK,
+    self, Dtype, ForeignMemory, Format, Layout, ObjectKind, ObjectRef, TensorDesc, TensorRequest,
+    MAX_RANK,
 };
 use crate::timeline::Deadline;
 
@@ -20,12 +21,18 @@ use crate::timeline::Deadline;
 fn rank(rank: i32, name: &str) -> Result<usize> {
     match usize::try_from(rank) {
         Ok(rank @ 1..=MAX_RANK) => Ok(rank),
-        _ => fail!(Status::InvalidRank, "{name} is {rank}, expected 1 to {MAX_RANK}"),
+        _ => fail!(
+            Status::InvalidRank,
+            "{name} is {rank}, expected 1 to {MAX_RANK}"
+        ),
     }
 }
 
 #[inline(always)]
-fn request<'a>(desc: &'a cvc_tensor_desc_t, shape: &'a [i64; MAX_RANK]) -> Result<TensorRequest<'a>> {
+fn request<'a>(
+    desc: &'a cvc_tensor_desc_t,
+    shape: &'a [i64; MAX_RANK],
+) -> Result<TensorRequest<'a>> {
     arguments::flags(desc.flags, 0, "desc.flags")?;
     Ok(TensorRequest {
         device: arguments::device(desc.device)?,
@@ -97,7 +104,11 @@ unsafe fn raw_request<'a>(
         if (*desc).struct_size != size_of::<cvc_tensor_desc_t>() || (*desc).device < 0 {
             return None;
         }
-        Some(RawRequest { words: &*desc.cast(), cache: handle(cache), stream: stream as usize })
+        Some(RawRequest {
+            words: &*desc.cast(),
+            cache: handle(cache),
+            stream: stream as usize,
+        })
     }
 }
 
@@ -155,7 +166,10 @@ pub unsafe extern "C" fn cvc_tensor_desc_from_image(
 
 /// The bytes that a tensor of this descriptor is charged when new memory is taken for it.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_tensor_desc_nbytes(desc: *const cvc_tensor_desc_t, nbytes: *mut u64) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_tensor_desc_nbytes(
+    desc: *const cvc_tensor_desc_t,
+    nbytes: *mut u64,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointers.
         let nbytes = unsafe { out(nbytes, 0, "nbytes") }?;
@@ -172,7 +186,11 @@ pub(super) fn check_device_pointer(pointer: u64, device: i32, name: &str) -> Res
         Some(known) if known != device => fail!(
             Status::DeviceMismatch,
             "{name} is {pointer:#x}, memory of {}, expected memory of device {device}",
-            if known < 0 { "the host".to_string() } else { format!("device {known}") }
+            if known < 0 {
+                "the host".to_string()
+            } else {
+                format!("device {known}")
+            }
         ),
         _ => Ok(()),
     }
@@ -220,7 +238,13 @@ pub unsafe extern "C" fn cvc_tensor_wrap(
         let device = arguments::device(data.device)?;
         let dtype = Dtype::from_code(data.dtype, "data.dtype")?;
         let layout = Layout::from_chars(&data.layout, "data.layout")?;
-        let desc = TensorDesc::wrap(device, &data.shape[..rank], &data.strides[..rank], dtype, layout)?;
+        let desc = TensorDesc::wrap(
+            device,
+            &data.shape[..rank],
+            &data.strides[..rank],
+            dtype,
+            layout,
+        )?;
         let address = data.data as usize as u64;
         dtype.check_address(address, "data.data")?;
         check_device_pointer(address, device, "data.data")?;
@@ -233,11 +257,16 @@ pub unsafe extern "C" fn cvc_tensor_wrap(
 /// A view of a whole image as a tensor of one sample: NHWC where one plane has several channels, else NCHW. Keeps the
 /// image. `CVC_STATUS_NOT_SUPPORTED` for subsampled or semi-planar formats.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_tensor_from_image(image: cvc_image_t, tensor: *mut cvc_tensor_t) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_tensor_from_image(
+    image: cvc_image_t,
+    tensor: *mut cvc_tensor_t,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let tensor = unsafe { out(tensor, std::ptr::null_mut(), "tensor") }?;
-        *tensor = opaque(object::tensor_from_image(&arguments::image(image, "image")?)?);
+        *tensor = opaque(object::tensor_from_image(&arguments::image(
+            image, "image",
+        )?)?);
         Ok(())
     })
 }
@@ -252,7 +281,10 @@ pub unsafe extern "C" fn cvc_tensor_from_image_plane(
     guard(|| {
         // SAFETY: the caller's pointer.
         let tensor = unsafe { out(tensor, std::ptr::null_mut(), "tensor") }?;
-        *tensor = opaque(object::tensor_from_plane(&arguments::image(image, "image")?, plane)?);
+        *tensor = opaque(object::tensor_from_plane(
+            &arguments::image(image, "image")?,
+            plane,
+        )?);
         Ok(())
     })
 }
@@ -287,7 +319,11 @@ pub unsafe extern "C" fn cvc_tensor_reshape(
                 );
             }
         }
-        *view = opaque(object::tensor_reshape(&parent, &desc.shape[..rank], layout)?);
+        *view = opaque(object::tensor_reshape(
+            &parent,
+            &desc.shape[..rank],
+            layout,
+        )?);
         Ok(())
     })
 }
@@ -295,7 +331,10 @@ pub unsafe extern "C" fn cvc_tensor_reshape(
 /// Where the tensor lies. The pointer stays valid while a reference does; work that uses it is announced with
 /// `cvc_tensor_begin_access` and `cvc_tensor_end_access`.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_tensor_get_data(tensor: cvc_tensor_t, data: *mut cvc_tensor_data_t) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_tensor_get_data(
+    tensor: cvc_tensor_t,
+    data: *mut cvc_tensor_data_t,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let size = unsafe { arguments::check_out(data, "data") }?;
@@ -380,12 +419,17 @@ pub extern "C" fn cvc_tensor_synchronize(tensor: cvc_tensor_t, timeout_ns: i64) 
 
 /// The stream of the latest noted access; `CVC_STREAM_NONE` when none is open.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_tensor_last_stream(tensor: cvc_tensor_t, stream: *mut cvc_stream_t) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_tensor_last_stream(
+    tensor: cvc_tensor_t,
+    stream: *mut cvc_stream_t,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let stream = unsafe { out(stream, std::ptr::null_mut(), "stream") }?;
         let last = object::last_stream(&arguments::tensor(tensor, "tensor")?);
-        *stream = std::ptr::without_provenance_mut(last.map_or(arguments::STREAM_NONE, |last| last.handle()));
+        *stream = std::ptr::without_provenance_mut(
+            last.map_or(arguments::STREAM_NONE, |last| last.handle()),
+        );
         Ok(())
     })
 }
@@ -406,12 +450,18 @@ pub extern "C" fn cvc_tensor_release(tensor: cvc_tensor_t) -> cvc_status_t {
 /// A layout argument that is text.
 pub(super) unsafe fn layout_text(layout: *const c_char, name: &str) -> Result<Layout> {
     if layout.is_null() {
-        fail!(Status::NullPointer, "{name} is null, expected a layout such as \"NHWC\"");
+        fail!(
+            Status::NullPointer,
+            "{name} is null, expected a layout such as \"NHWC\""
+        );
     }
     // SAFETY: the caller's NUL-terminated text.
     let text = unsafe { std::ffi::CStr::from_ptr(layout) };
     match text.to_str() {
         Ok(text) => Layout::parse(text),
-        Err(_) => fail!(Status::InvalidLayout, "{name} is {text:?}, expected labels such as \"NHWC\""),
+        Err(_) => fail!(
+            Status::InvalidLayout,
+            "{name} is {text:?}, expected labels such as \"NHWC\""
+        ),
     }
 }

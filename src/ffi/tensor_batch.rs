@@ -26,7 +26,9 @@ pub unsafe extern "C" fn cvc_tensor_batch_create(
         let cache = cache::find(cache)?;
         let device = arguments::device(device)?;
         let stream = arguments::stream_or_none(stream, device)?;
-        *batch = opaque(object::tensor_batch_create(cache, device, capacity, stream)?);
+        *batch = opaque(object::tensor_batch_create(
+            cache, device, capacity, stream,
+        )?);
         Ok(())
     })
 }
@@ -34,13 +36,21 @@ pub unsafe extern "C" fn cvc_tensor_batch_create(
 /// Reads an array of handles.
 unsafe fn tensors(tensors: *const cvc_tensor_t, count: i32) -> Result<Vec<ObjectRef>> {
     let Ok(length) = usize::try_from(count) else {
-        fail!(Status::InvalidArgument, "count is {count}, expected 0 or more");
+        fail!(
+            Status::InvalidArgument,
+            "count is {count}, expected 0 or more"
+        );
     };
     if length > 0 && tensors.is_null() {
-        fail!(Status::NullPointer, "tensors is null, expected {count} tensor handles");
+        fail!(
+            Status::NullPointer,
+            "tensors is null, expected {count} tensor handles"
+        );
     }
     // SAFETY: the caller's array of `count` handles.
-    (0..length).map(|i| unsafe { arguments::tensor(*tensors.add(i), &format!("tensors[{i}]")) }).collect()
+    (0..length)
+        .map(|i| unsafe { arguments::tensor(*tensors.add(i), &format!("tensors[{i}]")) })
+        .collect()
 }
 
 /// Adds tensors at the end, all or none, and keeps them. All have the rank, dtype and layout of the
@@ -62,14 +72,20 @@ pub unsafe extern "C" fn cvc_tensor_batch_push(
 /// Removes the last `count` tensors; `CVC_STATUS_CAPACITY_UNDERFLOW` when there are fewer.
 #[no_mangle]
 pub extern "C" fn cvc_tensor_batch_pop(batch: cvc_tensor_batch_t, count: i32) -> cvc_status_t {
-    guard(|| arguments::tensor_batch(batch, "batch")?.tensor_batch().pop(count))
+    guard(|| {
+        arguments::tensor_batch(batch, "batch")?
+            .tensor_batch()
+            .pop(count)
+    })
 }
 
 /// Removes all tensors.
 #[no_mangle]
 pub extern "C" fn cvc_tensor_batch_clear(batch: cvc_tensor_batch_t) -> cvc_status_t {
     guard(|| {
-        arguments::tensor_batch(batch, "batch")?.tensor_batch().clear();
+        arguments::tensor_batch(batch, "batch")?
+            .tensor_batch()
+            .clear();
         Ok(())
     })
 }
@@ -86,14 +102,23 @@ pub unsafe extern "C" fn cvc_tensor_batch_get(
     guard(|| {
         // SAFETY: the caller's pointer.
         let tensor = unsafe { out(tensor, std::ptr::null_mut(), "tensor") }?;
-        *tensor = opaque(arguments::tensor_batch(batch, "batch")?.tensor_batch().get(index)?.share());
+        *tensor = opaque(
+            arguments::tensor_batch(batch, "batch")?
+                .tensor_batch()
+                .get(index)?
+                .share(),
+        );
         Ok(())
     })
 }
 
 /// Puts a tensor in the place of another, as `cvc_tensor_batch_push` would take it.
 #[no_mangle]
-pub extern "C" fn cvc_tensor_batch_set(batch: cvc_tensor_batch_t, index: i32, tensor: cvc_tensor_t) -> cvc_status_t {
+pub extern "C" fn cvc_tensor_batch_set(
+    batch: cvc_tensor_batch_t,
+    index: i32,
+    tensor: cvc_tensor_t,
+) -> cvc_status_t {
     guard(|| {
         let batch = arguments::tensor_batch(batch, "batch")?;
         object::tensor_batch_set(&batch, index, arguments::tensor(tensor, "tensor")?)
@@ -135,7 +160,10 @@ pub unsafe extern "C" fn cvc_tensor_batch_get_data(
 
 /// A number for the resource, as `cvc_tensor_get_id`.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_tensor_batch_get_id(batch: cvc_tensor_batch_t, id: *mut u64) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_tensor_batch_get_id(
+    batch: cvc_tensor_batch_t,
+    id: *mut u64,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let id = unsafe { out(id, 0, "id") }?;
@@ -146,7 +174,10 @@ pub unsafe extern "C" fn cvc_tensor_batch_get_id(batch: cvc_tensor_batch_t, id: 
 
 /// The bytes that the batch itself is charged, its tensors aside.
 #[no_mangle]
-pub unsafe extern "C" fn cvc_tensor_batch_nbytes(batch: cvc_tensor_batch_t, nbytes: *mut u64) -> cvc_status_t {
+pub unsafe extern "C" fn cvc_tensor_batch_nbytes(
+    batch: cvc_tensor_batch_t,
+    nbytes: *mut u64,
+) -> cvc_status_t {
     guard(|| {
         // SAFETY: the caller's pointer.
         let nbytes = unsafe { out(nbytes, 0, "nbytes") }?;

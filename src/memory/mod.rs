@@ -83,10 +83,15 @@ pub fn stats(device: i32) -> MemoryStats {
 /// A block of at least `bytes` (more than 0) at a multiple of `align` (a power of two). Asks the reclaimer when the driver
 /// has none left; waits on the host for pending work only where `may_wait`.
 pub fn allocate(device: i32, bytes: u64, align: u64, may_wait: bool) -> Result<Block> {
-    let slack = if align > GRANULE { align - GRANULE } else { 0 };
-    let rounded = bytes.checked_add(slack + GRANULE - 1).map(|sum| sum & !(GRANULE - 1));
+    let slack = align.saturating_sub(GRANULE);
+    let rounded = bytes
+        .checked_add(slack + GRANULE - 1)
+        .map(|sum| sum & !(GRANULE - 1));
     let Some(taken) = rounded else {
-        fail!(Status::Overflow, "an allocation of {bytes} bytes aligned to {align} overflows 64 bits");
+        fail!(
+            Status::Overflow,
+            "an allocation of {bytes} bytes aligned to {align} overflows 64 bits"
+        );
     };
     let backend = backend::current()?;
     let mut result = backend.memory_allocate(device, taken);
@@ -97,7 +102,9 @@ pub fn allocate(device: i32, bytes: u64, align: u64, may_wait: bool) -> Result<B
         if !is_out_of_memory(&result) || (how == Reclaim::Waiting && !may_wait) {
             break;
         }
-        let reclaimed = RECLAIMER.get().map_or(0, |reclaim| reclaim(device, taken, how));
+        let reclaimed = RECLAIMER
+            .get()
+            .map_or(0, |reclaim| reclaim(device, taken, how));
         let collected = match how {
             Reclaim::Completed => collect(device),
             Reclaim::Waiting => collect_waiting(device, Deadline::NEVER)?,
@@ -109,11 +116,22 @@ pub fn allocate(device: i32, bytes: u64, align: u64, may_wait: bool) -> Result<B
     let base = result?;
     pool(device).taken.fetch_add(taken, Ordering::AcqRel);
     let pointer = base.next_multiple_of(align.max(1));
-    Ok(Block { device, pointer, base, taken })
+    Ok(Block {
+        device,
+        pointer,
+        base,
+        taken,
+    })
 }
 
 fn is_out_of_memory(result: &Result<u64>) -> bool {
-    matches!(result, Err(Error { status: Status::OutOfMemory, .. }))
+    matches!(
+        result,
+        Err(Error {
+            status: Status::OutOfMemory,
+            ..
+        })
+    )
 }
 
 /// Gives a block back once all of its accesses are done: now, or when a later call sees that they are.
@@ -129,7 +147,8 @@ pub fn release(block: Block, accesses: Accesses) {
 
 fn free(block: Block) {
     let pool = pool(block.device);
-    let given = backend::current().and_then(|b| b.memory_free(block.device, block.base, block.taken));
+    let given =
+        backend::current().and_then(|b| b.memory_free(block.device, block.base, block.taken));
     match given {
         Ok(()) => {
             pool.taken.fetch_sub(block.taken, Ordering::AcqRel);

@@ -15,10 +15,17 @@ pub fn submit(
     accesses: &[(&Object, AccessKind)],
     queue: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    let mut roots: SmallVec<[(&Object, AccessKind); 8]> =
-        accesses.iter().map(|(object, kind)| (object.root(), *kind)).collect();
+    let mut roots: SmallVec<[(&Object, AccessKind); 8]> = accesses
+        .iter()
+        .map(|(object, kind)| (object.root(), *kind))
+        .collect();
     // One order of locking for all threads; of two accesses to one object the write counts.
-    roots.sort_by_key(|(object, kind)| (std::ptr::from_ref(*object) as usize, *kind == AccessKind::Read));
+    roots.sort_by_key(|(object, kind)| {
+        (
+            std::ptr::from_ref(*object) as usize,
+            *kind == AccessKind::Read,
+        )
+    });
     roots.dedup_by_key(|(object, _)| std::ptr::from_ref(*object) as usize);
     stream.check_not_capturing()?;
     let mut readers: SmallVec<[_; 8]> = SmallVec::new();

@@ -56,22 +56,44 @@ fn create(
     bytes: u64,
 ) -> Result<Handle> {
     if capacity < 1 {
-        fail!(Status::InvalidArgument, "capacity is {capacity}, expected 1 or more");
+        fail!(
+            Status::InvalidArgument,
+            "capacity is {capacity}, expected 1 or more"
+        );
     }
     let class = [(kind as u64) << 32, capacity as u64, 0];
-    let request = Request { head: [class[0], class[1], 0, 0, 0], dims: &[] };
+    let request = Request {
+        head: [class[0], class[1], 0, 0, 0],
+        dims: &[],
+    };
     let acquired = cache::acquire(cache, device, &request, stream, || {
-        Ok(Resolved { class, exact: smallvec![class[0], class[1]], bytes, align: memory::GRANULE })
+        Ok(Resolved {
+            class,
+            exact: smallvec![class[0], class[1]],
+            bytes,
+            align: memory::GRANULE,
+        })
     })?;
     // SAFETY: the entry is this caller's alone.
     unsafe {
         if !acquired.same_shape {
-            let data = (*acquired.entry).block.as_ref().map_or(0, |block| block.pointer);
+            let data = (*acquired.entry)
+                .block
+                .as_ref()
+                .map_or(0, |block| block.pointer);
             let items = Mutex::new(Vec::new());
             let body = if kind == ObjectKind::ImageBatch {
-                Body::ImageBatch(ImageBatchBody { capacity, data, items })
+                Body::ImageBatch(ImageBatchBody {
+                    capacity,
+                    data,
+                    items,
+                })
             } else {
-                Body::TensorBatch(TensorBatchBody { capacity, data, items })
+                Body::TensorBatch(TensorBatchBody {
+                    capacity,
+                    data,
+                    items,
+                })
             };
             set_body(acquired.entry, body, None);
         }
@@ -87,7 +109,14 @@ pub fn image_batch_create(
     stream: Option<&'static Stream>,
 ) -> Result<Handle> {
     let bytes = capacity.max(0) as u64 * (IMAGE_RECORD_BYTES + FORMAT_BYTES);
-    create(cache, device, capacity, stream, ObjectKind::ImageBatch, bytes)
+    create(
+        cache,
+        device,
+        capacity,
+        stream,
+        ObjectKind::ImageBatch,
+        bytes,
+    )
 }
 
 /// An empty batch for `capacity` tensors of one rank, dtype and layout.
@@ -98,7 +127,14 @@ pub fn tensor_batch_create(
     stream: Option<&'static Stream>,
 ) -> Result<Handle> {
     let bytes = capacity.max(0) as u64 * TENSOR_RECORD_BYTES;
-    create(cache, device, capacity, stream, ObjectKind::TensorBatch, bytes)
+    create(
+        cache,
+        device,
+        capacity,
+        stream,
+        ObjectKind::TensorBatch,
+        bytes,
+    )
 }
 
 fn check_device(batch: &Object, item: &Object, argument: &str) -> Result<()> {
@@ -133,9 +169,19 @@ fn pop(items: &Mutex<Vec<ObjectRef>>, count: i32) -> Result<()> {
     let removed = {
         let mut items = items.lock();
         let held = items.len();
-        let Some(rest) = usize::try_from(count).ok().and_then(|count| held.checked_sub(count)) else {
-            let status = if count < 0 { Status::InvalidArgument } else { Status::CapacityUnderflow };
-            fail!(status, "count is {count}, expected 0 to {held}, what the batch holds");
+        let Some(rest) = usize::try_from(count)
+            .ok()
+            .and_then(|count| held.checked_sub(count))
+        else {
+            let status = if count < 0 {
+                Status::InvalidArgument
+            } else {
+                Status::CapacityUnderflow
+            };
+            fail!(
+                status,
+                "count is {count}, expected 0 to {held}, what the batch holds"
+            );
         };
         items.split_off(rest)
     };
@@ -150,7 +196,10 @@ fn clear(items: &Mutex<Vec<ObjectRef>>) {
 
 fn get(items: &Mutex<Vec<ObjectRef>>, index: i32) -> Result<ObjectRef> {
     let items = items.lock();
-    match usize::try_from(index).ok().and_then(|place| items.get(place)) {
+    match usize::try_from(index)
+        .ok()
+        .and_then(|place| items.get(place))
+    {
         Some(item) => Ok(item.clone()),
         None => fail!(
             Status::InvalidIndex,
@@ -217,7 +266,12 @@ impl Object {
     /// Adds tensors to this tensor batch, all or none. The first one decides rank, dtype and layout.
     pub fn push_tensors(&self, tensors: Vec<ObjectRef>) -> Result<()> {
         let batch = self.tensor_batch();
-        let first = batch.items.lock().first().cloned().or_else(|| tensors.first().cloned());
+        let first = batch
+            .items
+            .lock()
+            .first()
+            .cloned()
+            .or_else(|| tensors.first().cloned());
         for (i, tensor) in tensors.iter().enumerate() {
             check_device(self, tensor, &format!("tensors[{i}]"))?;
             if let Some(first) = &first {
@@ -361,13 +415,21 @@ pub fn image_batch_upload(batch: &ObjectRef, stream: &'static Stream) -> Result<
         image_record(desc, data, &mut records);
         formats.push(u64::from(desc.format.code()));
     }
-    upload(batch, stream, vec![(body.data, records), (body.formats_address(), formats)])
+    upload(
+        batch,
+        stream,
+        vec![(body.data, records), (body.formats_address(), formats)],
+    )
 }
 
 fn image_record(desc: &ImageDesc, data: u64, out: &mut Vec<u64>) {
     out.push(u64::from(desc.plane_count) | u64::from(desc.format.code()) << 32);
     for (i, plane) in desc.planes.iter().enumerate() {
-        let address = if i < desc.plane_count as usize { data.wrapping_add(plane.offset) } else { 0 };
+        let address = if i < desc.plane_count as usize {
+            data.wrapping_add(plane.offset)
+        } else {
+            0
+        };
         out.push(address);
         out.push(plane.row_stride as u64);
         out.push(u64::from(plane.width as u32) | u64::from(plane.height as u32) << 32);

@@ -80,8 +80,16 @@ impl Word {
     pub fn reopen(&self, slot: u32) -> (Handle, bool) {
         let mut word = self.0.load(Ordering::Acquire);
         loop {
-            match self.0.compare_exchange_weak(word, word + 1, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return ((word & !USERS_MASK) | u64::from(slot), word & USERS_MASK == 0),
+            match self
+                .0
+                .compare_exchange_weak(word, word + 1, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => {
+                    return (
+                        (word & !USERS_MASK) | u64::from(slot),
+                        word & USERS_MASK == 0,
+                    )
+                }
                 Err(now) => word = now,
             }
         }
@@ -107,15 +115,23 @@ impl Word {
                 return Ok(None);
             }
             if up && users == USERS_MASK {
-                fail!(Status::CapacityExceeded, "handle {handle:#x} has {users} references, the most there can be");
+                fail!(
+                    Status::CapacityExceeded,
+                    "handle {handle:#x} has {users} references, the most there can be"
+                );
             }
             let next = match (up, users) {
                 (true, _) => word + 1,
                 // The last generation stays, and the slot is closed.
-                (false, 1) if word >> GENERATION_SHIFT != LAST_GENERATION => (word - 1) + (1 << GENERATION_SHIFT),
+                (false, 1) if word >> GENERATION_SHIFT != LAST_GENERATION => {
+                    (word - 1) + (1 << GENERATION_SHIFT)
+                }
                 (false, _) => word - 1,
             };
-            match self.0.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
+            match self
+                .0
+                .compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire)
+            {
                 Ok(_) => return Ok(Some(if up { users + 1 } else { users - 1 })),
                 Err(now) => word = now,
             }
@@ -135,7 +151,9 @@ pub fn new_slot(object: *mut Object, set_slot: impl FnOnce(u32)) {
     }
     set_slot(slot);
     // SAFETY: the chunk was stored above or before and is never freed.
-    unsafe { (&(*place.load(Ordering::Relaxed)))[slot as usize % CHUNK].store(object, Ordering::Release) };
+    unsafe {
+        (&(*place.load(Ordering::Relaxed)))[slot as usize % CHUNK].store(object, Ordering::Release)
+    };
     *next = slot + 1;
 }
 
@@ -154,22 +172,32 @@ fn find(handle: Handle) -> Option<&'static Object> {
 fn refuse(handle: Handle, kind: ObjectKind, argument: &str) -> Error {
     let expected = kind.name();
     if handle == 0 {
-        return Error::new(Status::InvalidHandle, format!("{argument} is null, expected a {expected} handle"));
+        return Error::new(
+            Status::InvalidHandle,
+            format!("{argument} is null, expected a {expected} handle"),
+        );
     }
     let of = ObjectKind::from_bits((handle >> KIND_SHIFT) & 0xf);
     let object = find(handle);
     match (object, of) {
         (Some(object), Some(of)) if of != kind && object.word.matches(handle) => Error::new(
             Status::WrongKind,
-            format!("{argument} is {handle:#x}, the handle of a {}, expected one of a {expected}", of.name()),
+            format!(
+                "{argument} is {handle:#x}, the handle of a {}, expected one of a {expected}",
+                of.name()
+            ),
         ),
         (Some(object), Some(_)) if object.had(handle >> GENERATION_SHIFT) => Error::new(
             Status::StaleHandle,
-            format!("{argument} is {handle:#x}, which was released, expected a live {expected} handle"),
+            format!(
+                "{argument} is {handle:#x}, which was released, expected a live {expected} handle"
+            ),
         ),
         _ => Error::new(
             Status::InvalidHandle,
-            format!("{argument} is {handle:#x}, which never was a handle, expected a {expected} handle"),
+            format!(
+                "{argument} is {handle:#x}, which never was a handle, expected a {expected} handle"
+            ),
         ),
     }
 }

@@ -24,12 +24,23 @@ pub struct ImageRequest {
 impl ImageRequest {
     pub fn resolve(&self) -> Result<ImageDesc> {
         let format = Format::from_code(self.format, "desc.format")?;
-        ImageDesc::compute(self.device, format, self.width, self.height, self.row_align, self.base_align)
+        ImageDesc::compute(
+            self.device,
+            format,
+            self.width,
+            self.height,
+            self.row_align,
+            self.base_align,
+        )
     }
 }
 
 /// An image from the cache; `stream` as for tensors.
-pub fn image_create(cache: &'static Cache, wanted: &ImageRequest, stream: Option<&'static Stream>) -> Result<Handle> {
+pub fn image_create(
+    cache: &'static Cache,
+    wanted: &ImageRequest,
+    stream: Option<&'static Stream>,
+) -> Result<Handle> {
     let request = Request {
         head: [
             u64::from(wanted.format) | (ObjectKind::Image as u64) << 32,
@@ -52,7 +63,10 @@ pub fn image_create(cache: &'static Cache, wanted: &ImageRequest, stream: Option
                 Some(desc) => desc,
                 None => wanted.resolve()?,
             };
-            let data = (*acquired.entry).block.as_ref().map_or(0, |block| block.pointer);
+            let data = (*acquired.entry)
+                .block
+                .as_ref()
+                .map_or(0, |block| block.pointer);
             set_body(acquired.entry, Body::Image { desc, data }, None);
         }
         Ok(open(acquired.entry, cache, ObjectKind::Image))
@@ -60,15 +74,32 @@ pub fn image_create(cache: &'static Cache, wanted: &ImageRequest, stream: Option
 }
 
 fn key_of(desc: &ImageDesc) -> Resolved {
-    let class = [u64::from(desc.format.code()) | (ObjectKind::Image as u64) << 32, 0, 0];
-    let mut exact: smallvec::SmallVec<[u64; 36]> =
-        smallvec![class[0], desc.base_align, desc.width as u64, desc.height as u64];
+    let class = [
+        u64::from(desc.format.code()) | (ObjectKind::Image as u64) << 32,
+        0,
+        0,
+    ];
+    let mut exact: smallvec::SmallVec<[u64; 36]> = smallvec![
+        class[0],
+        desc.base_align,
+        desc.width as u64,
+        desc.height as u64
+    ];
     exact.extend(desc.planes().iter().map(|plane| plane.row_stride as u64));
-    Resolved { class, exact, bytes: desc.nbytes, align: desc.base_align }
+    Resolved {
+        class,
+        exact,
+        bytes: desc.nbytes,
+        align: desc.base_align,
+    }
 }
 
 /// An image around foreign planes, whose addresses stand as offsets in `desc`.
-pub fn image_wrap(cache: &'static Cache, desc: ImageDesc, foreign: &ForeignMemory) -> Result<Handle> {
+pub fn image_wrap(
+    cache: &'static Cache,
+    desc: ImageDesc,
+    foreign: &ForeignMemory,
+) -> Result<Handle> {
     let entry = cache::acquire_wrap(cache, desc.device, ShellKind::Image, foreign.keep_shells)?;
     // SAFETY: the entry is this caller's alone.
     unsafe {

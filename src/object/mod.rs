@@ -8,6 +8,7 @@ mod handle;
 mod image;
 mod image_desc;
 mod layout;
+#[allow(clippy::module_inception)]
 mod object;
 mod reshape;
 mod tensor;
@@ -15,8 +16,8 @@ mod tensor_desc;
 
 pub use access::{begin_access, end_access, last_stream, submit, synchronize};
 pub use batch::{
-    image_batch_create, image_batch_upload, tensor_batch_create, tensor_batch_set, tensor_batch_upload, ImageBatchInfo,
-    TensorBatchInfo, IMAGE_RECORD_BYTES, TENSOR_RECORD_BYTES,
+    image_batch_create, image_batch_upload, tensor_batch_create, tensor_batch_set,
+    tensor_batch_upload, ImageBatchInfo, TensorBatchInfo, IMAGE_RECORD_BYTES, TENSOR_RECORD_BYTES,
 };
 pub use dtype::{Dtype, Kind as DtypeKind};
 pub use format::{Format, FormatInfo, PlaneInfo, MAX_PLANES};
@@ -26,6 +27,7 @@ pub use image_desc::{ForeignPlane, ImageDesc, PlaneDesc};
 pub use layout::Layout;
 pub use object::{install_hooks, open_cache, Body, Object, ObjectRef};
 pub use tensor::{
-    tensor_create, tensor_from_image, tensor_recall, tensor_from_plane, tensor_reshape, tensor_wrap, ForeignMemory, TensorRequest,
+    tensor_create, tensor_from_image, tensor_from_plane, tensor_recall, tensor_reshape,
+    tensor_wrap, ForeignMemory, TensorRequest,
 };
 pub use tensor_desc::{TensorDesc, MAX_RANK};

@@ -19,8 +19,14 @@ pub enum Body {
     Empty,
     /// A handle of a cache.
     Cache,
-    Tensor { desc: TensorDesc, data: u64 },
-    Image { desc: ImageDesc, data: u64 },
+    Tensor {
+        desc: TensorDesc,
+        data: u64,
+    },
+    Image {
+        desc: ImageDesc,
+        data: u64,
+    },
     ImageBatch(ImageBatchBody),
     TensorBatch(TensorBatchBody),
 }
@@ -86,7 +92,11 @@ fn take() -> *mut Entry {
         }
     };
     // SAFETY: as above, or a spare's.
-    unsafe { (*object).id.store(NEXT_ID.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed) };
+    unsafe {
+        (*object)
+            .id
+            .store(NEXT_ID.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed)
+    };
     object.cast()
 }
 
@@ -112,7 +122,9 @@ impl Object {
         match self.body() {
             Body::Tensor { desc, .. } => desc.device,
             Body::Image { desc, .. } => desc.device,
-            Body::ImageBatch(_) | Body::TensorBatch(_) | Body::Cache | Body::Empty => self.entry.device(),
+            Body::ImageBatch(_) | Body::TensorBatch(_) | Body::Cache | Body::Empty => {
+                self.entry.device()
+            }
         }
     }
 
@@ -180,8 +192,10 @@ pub unsafe fn open(entry: *mut Entry, cache: &'static Cache, kind: ObjectKind) -
     unsafe {
         *(*object).cache.get() = Some(cache);
         (*object).plain.set(
-            matches!(*(*object).body.get(), Body::Tensor { .. } | Body::Image { .. })
-                && (*(*object).parent.get()).is_none()
+            matches!(
+                *(*object).body.get(),
+                Body::Tensor { .. } | Body::Image { .. }
+            ) && (*(*object).parent.get()).is_none()
                 && !(*entry).is_wrap(),
         );
         Object::reopen_plain(object, kind)
@@ -227,7 +241,10 @@ pub fn open_view(parent: &ObjectRef, body: Body, kind: ObjectKind) -> crate::err
         None => unreachable!("a live view keeps its root alive"),
     };
     let cache = root.cache();
-    cache.device(root.device())?.views.fetch_add(1, Ordering::Relaxed);
+    cache
+        .device(root.device())?
+        .views
+        .fetch_add(1, Ordering::Relaxed);
     let entry = take();
     // SAFETY: a new object is this caller's alone.
     unsafe {

@@ -25,7 +25,14 @@ impl TensorRequest<'_> {
     pub fn resolve(&self) -> Result<TensorDesc> {
         let dtype = Dtype::from_code(self.dtype, "desc.dtype")?;
         let layout = Layout::from_bytes(&self.layout, "desc.layout")?;
-        TensorDesc::compute(self.device, self.shape, dtype, layout, self.row_align, self.base_align)
+        TensorDesc::compute(
+            self.device,
+            self.shape,
+            dtype,
+            layout,
+            self.row_align,
+            self.base_align,
+        )
     }
 }
 
@@ -76,14 +83,21 @@ pub fn tensor_create(
 }
 
 #[cold]
-unsafe fn write_desc(acquired: &Acquired, wanted: &TensorRequest, resolved: Option<TensorDesc>) -> Result<()> {
+unsafe fn write_desc(
+    acquired: &Acquired,
+    wanted: &TensorRequest,
+    resolved: Option<TensorDesc>,
+) -> Result<()> {
     let desc = match resolved {
         Some(desc) => desc,
         None => wanted.resolve()?,
     };
     // SAFETY: the caller's promise: the entry is its alone.
     unsafe {
-        let data = (*acquired.entry).block.as_ref().map_or(0, |block| block.pointer);
+        let data = (*acquired.entry)
+            .block
+            .as_ref()
+            .map_or(0, |block| block.pointer);
         set_body(acquired.entry, Body::Tensor { desc, data }, None);
     }
     Ok(())
@@ -97,13 +111,22 @@ pub(super) fn halves(bytes: &[u8; 16]) -> [u64; 2] {
 
 fn key_of(desc: &TensorDesc) -> Resolved {
     let [low, high] = halves(&desc.layout.to_bytes());
-    let class = [u64::from(desc.dtype.code()) | (ObjectKind::Tensor as u64) << 32, low, high];
+    let class = [
+        u64::from(desc.dtype.code()) | (ObjectKind::Tensor as u64) << 32,
+        low,
+        high,
+    ];
     let mut exact: smallvec::SmallVec<[u64; 36]> = smallvec::SmallVec::new();
     exact.extend(class);
     exact.push(desc.base_align);
     exact.extend(desc.dims().iter().map(|dim| *dim as u64));
     exact.extend(desc.strides().iter().map(|stride| *stride as u64));
-    Resolved { class, exact, bytes: desc.nbytes, align: desc.base_align }
+    Resolved {
+        class,
+        exact,
+        bytes: desc.nbytes,
+        align: desc.base_align,
+    }
 }
 
 /// Memory that belongs to somebody else, and how they hear that nobody uses it any more.
@@ -135,7 +158,12 @@ pub(super) unsafe fn set_foreign(entry: *mut cache::Entry, foreign: &ForeignMemo
 }
 
 /// A tensor around foreign memory at `data`.
-pub fn tensor_wrap(cache: &'static Cache, desc: TensorDesc, data: u64, foreign: &ForeignMemory) -> Result<Handle> {
+pub fn tensor_wrap(
+    cache: &'static Cache,
+    desc: TensorDesc,
+    data: u64,
+    foreign: &ForeignMemory,
+) -> Result<Handle> {
     let entry = cache::acquire_wrap(cache, desc.device, ShellKind::Tensor, foreign.keep_shells)?;
     // SAFETY: the entry is this caller's alone.
     unsafe {
@@ -166,12 +194,26 @@ pub fn tensor_reshape(parent: &ObjectRef, shape: &[i64], layout: Layout) -> Resu
 pub fn tensor_from_image(image: &ObjectRef) -> Result<Handle> {
     let (desc, data) = image.image();
     let (tensor, offset) = reshape::tensor_from_image(desc)?;
-    open_view(image, Body::Tensor { desc: tensor, data: data.wrapping_add(offset) }, ObjectKind::Tensor)
+    open_view(
+        image,
+        Body::Tensor {
+            desc: tensor,
+            data: data.wrapping_add(offset),
+        },
+        ObjectKind::Tensor,
+    )
 }
 
 /// A tensor HWC that views one plane of an image.
 pub fn tensor_from_plane(image: &ObjectRef, plane: i32) -> Result<Handle> {
     let (desc, data) = image.image();
     let (tensor, offset) = reshape::tensor_from_plane(desc, plane)?;
-    open_view(image, Body::Tensor { desc: tensor, data: data.wrapping_add(offset) }, ObjectKind::Tensor)
+    open_view(
+        image,
+        Body::Tensor {
+            desc: tensor,
+            data: data.wrapping_add(offset),
+        },
+        ObjectKind::Tensor,
+    )
 }

@@ -30,7 +30,11 @@ fn rows(desc: &TensorDesc, a: &[i64], b: &[i64]) -> Option<Rows> {
     let mut width = desc.dtype.bytes() as i64;
     let mut steps: SmallVec<[Step; MAX_RANK]> = SmallVec::new();
     for (i, count) in desc.dims().iter().copied().enumerate().rev() {
-        let step = Step { count, a: a[i], b: b[i] };
+        let step = Step {
+            count,
+            a: a[i],
+            b: b[i],
+        };
         if count == 1 {
             continue;
         }
@@ -39,18 +43,27 @@ fn rows(desc: &TensorDesc, a: &[i64], b: &[i64]) -> Option<Rows> {
             continue;
         }
         match steps.last_mut() {
-            Some(inner) if step.a == inner.a * inner.count && step.b == inner.b * inner.count => inner.count *= count,
+            Some(inner) if step.a == inner.a * inner.count && step.b == inner.b * inner.count => {
+                inner.count *= count
+            }
             _ => steps.push(step),
         }
     }
     steps.reverse();
-    Some(Rows { width: width as u64, steps })
+    Some(Rows {
+        width: width as u64,
+        steps,
+    })
 }
 
 impl Rows {
     /// Calls `block` with the offsets on both sides, pitches and height of each two-dimensional part.
     fn blocks(&self, mut block: impl FnMut(i64, i64, Step) -> Result<()>) -> Result<()> {
-        let one = Step { count: 1, a: self.width as i64, b: self.width as i64 };
+        let one = Step {
+            count: 1,
+            a: self.width as i64,
+            b: self.width as i64,
+        };
         let width = self.width as i64;
         let (inner, outer) = match self.steps.split_last() {
             Some((last, rest)) if last.a >= width && last.b >= width => (*last, rest),
@@ -81,7 +94,14 @@ fn packed(desc: &TensorDesc) -> SmallVec<[i64; MAX_RANK]> {
     strides
 }
 
-fn copy_rows(stream: &'static Stream, device: i32, rows: &Rows, kind: CopyKind, src: u64, dst: u64) -> Result<()> {
+fn copy_rows(
+    stream: &'static Stream,
+    device: i32,
+    rows: &Rows,
+    kind: CopyKind,
+    src: u64,
+    dst: u64,
+) -> Result<()> {
     let backend = backend::current()?;
     let handle = stream.handle();
     rows.blocks(|from, to, inner| {
@@ -110,7 +130,12 @@ pub fn check_alike(src: &ObjectRef, dst: &ObjectRef) -> Result<()> {
         );
     }
     if from.dims() != to.dims() {
-        fail!(Status::ShapeMismatch, "dst has shape {:?}, expected {:?}, as src", to.dims(), from.dims());
+        fail!(
+            Status::ShapeMismatch,
+            "dst has shape {:?}, expected {:?}, as src",
+            to.dims(),
+            from.dims()
+        );
     }
     if from.dtype != to.dtype {
         fail!(
@@ -127,39 +152,82 @@ pub fn check_alike(src: &ObjectRef, dst: &ObjectRef) -> Result<()> {
 pub fn copy(stream: &'static Stream, src: &ObjectRef, dst: &ObjectRef) -> Result<()> {
     check_alike(src, dst)?;
     let ((from, src_data), (to, dst_data)) = (src.tensor(), dst.tensor());
-    let Some(rows) = rows(from, from.strides(), to.strides()) else { return Ok(()) };
+    let Some(rows) = rows(from, from.strides(), to.strides()) else {
+        return Ok(());
+    };
     if src_data == dst_data && from.strides() == to.strides() {
         return Ok(());
     }
-    object::submit(stream, &[(src, AccessKind::Read), (dst, AccessKind::Write)], || {
-        copy_rows(stream, from.device, &rows, CopyKind::DeviceToDevice, src_data, dst_data)
-    })
+    object::submit(
+        stream,
+        &[(src, AccessKind::Read), (dst, AccessKind::Write)],
+        || {
+            copy_rows(
+                stream,
+                from.device,
+                &rows,
+                CopyKind::DeviceToDevice,
+                src_data,
+                dst_data,
+            )
+        },
+    )
 }
 
 /// Host memory at `src` into `dst`; strides of the host side in bytes, or packed.
-pub fn upload(stream: &'static Stream, src: u64, src_strides: Option<&[i64]>, dst: &ObjectRef) -> Result<()> {
+pub fn upload(
+    stream: &'static Stream,
+    src: u64,
+    src_strides: Option<&[i64]>,
+    dst: &ObjectRef,
+) -> Result<()> {
     let (desc, data) = dst.tensor();
     let dense = packed(desc);
-    let Some(rows) = rows(desc, src_strides.unwrap_or(&dense), desc.strides()) else { return Ok(()) };
+    let Some(rows) = rows(desc, src_strides.unwrap_or(&dense), desc.strides()) else {
+        return Ok(());
+    };
     object::submit(stream, &[(dst, AccessKind::Write)], || {
-        copy_rows(stream, desc.device, &rows, CopyKind::HostToDevice, src, data)
+        copy_rows(
+            stream,
+            desc.device,
+            &rows,
+            CopyKind::HostToDevice,
+            src,
+            data,
+        )
     })
 }
 
 /// `src` into host memory at `dst`; strides of the host side in bytes, or packed.
-pub fn download(stream: &'static Stream, src: &ObjectRef, dst: u64, dst_strides: Option<&[i64]>) -> Result<()> {
+pub fn download(
+    stream: &'static Stream,
+    src: &ObjectRef,
+    dst: u64,
+    dst_strides: Option<&[i64]>,
+) -> Result<()> {
     let (desc, data) = src.tensor();
     let dense = packed(desc);
-    let Some(rows) = rows(desc, desc.strides(), dst_strides.unwrap_or(&dense)) else { return Ok(()) };
+    let Some(rows) = rows(desc, desc.strides(), dst_strides.unwrap_or(&dense)) else {
+        return Ok(());
+    };
     object::submit(stream, &[(src, AccessKind::Read)], || {
-        copy_rows(stream, desc.device, &rows, CopyKind::DeviceToHost, data, dst)
+        copy_rows(
+            stream,
+            desc.device,
+            &rows,
+            CopyKind::DeviceToHost,
+            data,
+            dst,
+        )
     })
 }
 
 /// Zero bytes over every element.
 pub fn fill_zero(stream: &'static Stream, tensor: &ObjectRef) -> Result<()> {
     let (desc, data) = tensor.tensor();
-    let Some(rows) = rows(desc, desc.strides(), desc.strides()) else { return Ok(()) };
+    let Some(rows) = rows(desc, desc.strides(), desc.strides()) else {
+        return Ok(());
+    };
     object::submit(stream, &[(tensor, AccessKind::Write)], || {
         let backend = backend::current()?;
         rows.blocks(|offset, _, inner| {

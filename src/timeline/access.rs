@@ -72,7 +72,9 @@ impl Accesses {
 
     /// Like `is_done`, after asking the driver about each stream that is not known to be through.
     pub fn poll(&self) -> bool {
-        self.list.iter().all(|access| access.is_done() || (access.stream.poll() && access.is_done()))
+        self.list
+            .iter()
+            .all(|access| access.is_done() || (access.stream.poll() && access.is_done()))
     }
 
     pub fn is_ordered_on(&self, stream: &'static Stream) -> bool {
@@ -83,7 +85,11 @@ impl Accesses {
         match self.list.first() {
             None => Home::None,
             Some(first) => {
-                if self.list.iter().all(|access| std::ptr::eq(access.stream, first.stream)) {
+                if self
+                    .list
+                    .iter()
+                    .all(|access| std::ptr::eq(access.stream, first.stream))
+                {
                     Home::One(first.stream)
                 } else {
                     Home::Several
@@ -105,7 +111,11 @@ impl Accesses {
 
     /// Notes an access that has been queued.
     pub fn record(&mut self, kind: AccessKind, stream: &'static Stream, sequence: u64) {
-        let new = Access { stream, sequence, kind };
+        let new = Access {
+            stream,
+            sequence,
+            kind,
+        };
         if kind == AccessKind::Write {
             // Another thread may have slipped an access in that this write was not ordered after: that one stays.
             self.list.retain(|access| !access.is_ordered_on(stream));

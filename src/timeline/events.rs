@@ -9,13 +9,16 @@ use crate::error::Result;
 /// Spare events by device. A record's drop puts its event back here and calls no driver.
 static SPARE: Mutex<Vec<Vec<EventHandle>>> = Mutex::new(Vec::new());
 
+/// (stream, sequence): what comes before.
+pub type Waits = Box<[(&'static Stream, u64)]>;
+
 /// An event recorded on a stream: it is complete when every access of that stream up to `covers` is, and so is all that
 /// the stream had waited for by then.
 pub struct Record {
     pub event: EventHandle,
     pub device: i32,
     pub covers: u64,
-    pub waits: Box<[(&'static Stream, u64)]>,
+    pub waits: Waits,
 }
 
 impl Drop for Record {

@@ -11,7 +11,8 @@ mod stream;
 
 pub use access::{Access, AccessKind, Accesses, Home};
 pub use registry::{
-    create, destroy, epoch, event_create, event_destroy, event_query, event_record, event_synchronize,
-    device_synchronize, event_elapsed_ms, register, resolve, resolve_alone, stream_wait_event, unregister,
+    create, destroy, device_synchronize, epoch, event_create, event_destroy, event_elapsed_ms,
+    event_query, event_record, event_synchronize, register, resolve, resolve_alone,
+    stream_wait_event, unregister,
 };
 pub use stream::{Deadline, Stream, StreamKind};

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use parking_lot::Mutex;
 
-use super::events::Record;
+use super::events::{Record, Waits};
 use super::stream::{Deadline, Identity, Stream, StreamKind};
 use crate::backend::{self, EventHandle, StreamHandle, STREAM_LEGACY, STREAM_PER_THREAD};
 use crate::error::{Result, Status};
@@ -45,11 +45,12 @@ struct Recorded {
     version: u64,
     stream: &'static Stream,
     covers: u64,
-    waits: Box<[(&'static Stream, u64)]>,
+    waits: Waits,
 }
 
 static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
-static LEGACY: [AtomicPtr<Stream>; MAX_DEVICES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_DEVICES];
+static LEGACY: [AtomicPtr<Stream>; MAX_DEVICES] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_DEVICES];
 /// Counts the handles that stopped naming what they named; a thread's remembered look-ups are valid for one value.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
 
@@ -134,8 +135,14 @@ pub fn resolve(handle: StreamHandle, device: i32) -> Result<&'static Stream> {
     let place = (handle >> 4) % REMEMBERED;
     let recent = RECENT.with(|recent| {
         let recent = &recent[place];
-        let same = recent.handle.get() == handle && recent.epoch.get() == epoch && recent.device.get() == device;
-        if same { recent.stream.get() } else { None }
+        let same = recent.handle.get() == handle
+            && recent.epoch.get() == epoch
+            && recent.device.get() == device;
+        if same {
+            recent.stream.get()
+        } else {
+            None
+        }
     });
     match recent {
         Some(stream) => Ok(stream),
@@ -143,7 +150,12 @@ pub fn resolve(handle: StreamHandle, device: i32) -> Result<&'static Stream> {
     }
 }
 
-fn resolve_slow(handle: StreamHandle, device: i32, epoch: u64, place: usize) -> Result<&'static Stream> {
+fn resolve_slow(
+    handle: StreamHandle,
+    device: i32,
+    epoch: u64,
+    place: usize,
+) -> Result<&'static Stream> {
     if handle <= STREAM_LEGACY {
         return legacy(device);
     }
@@ -247,7 +259,10 @@ fn per_thread(device: i32) -> Result<&'static Stream> {
     });
     match found {
         Ok(stream) => Ok(stream),
-        Err(_) => fail!(Status::InvalidStream, "stream is 2, the own stream of a thread that is ending"),
+        Err(_) => fail!(
+            Status::InvalidStream,
+            "stream is 2, the own stream of a thread that is ending"
+        ),
     }
 }
 
@@ -279,13 +294,19 @@ pub fn destroy(handle: StreamHandle) -> Result<()> {
 /// Makes a foreign stream one that the library may touch at any time until `unregister`; its owner keeps it alive.
 pub fn register(device: i32, handle: StreamHandle, announces_captures: bool) -> Result<()> {
     if handle <= STREAM_PER_THREAD || handle == StreamHandle::MAX {
-        fail!(Status::InvalidStream, "stream is {handle:#x}, expected a stream that is not a default stream");
+        fail!(
+            Status::InvalidStream,
+            "stream is {handle:#x}, expected a stream that is not a default stream"
+        );
     }
     let identity = backend::current()?.stream_identify(handle)?;
     check_device(handle, identity.device, device)?;
     let mut registry = REGISTRY.lock();
     if registry.known.contains_key(&handle) {
-        fail!(Status::InvalidStream, "stream {handle:#x} is created by the library or registered already");
+        fail!(
+            Status::InvalidStream,
+            "stream {handle:#x} is created by the library or registered already"
+        );
     }
     if let Some(foreign) = registry.foreign.remove(&identity.id) {
         // Its accesses go on under the old slot, where each has its event.
@@ -310,11 +331,21 @@ pub fn unregister(handle: StreamHandle) -> Result<()> {
     Ok(())
 }
 
-fn take_known(handle: StreamHandle, kind: StreamKind, origin: &str) -> Result<(&'static Stream, i32)> {
+fn take_known(
+    handle: StreamHandle,
+    kind: StreamKind,
+    origin: &str,
+) -> Result<(&'static Stream, i32)> {
     let mut registry = REGISTRY.lock();
-    let found = registry.known.get(&handle).filter(|entry| entry.stream.kind() == kind);
+    let found = registry
+        .known
+        .get(&handle)
+        .filter(|entry| entry.stream.kind() == kind);
     let Some(entry) = found else {
-        fail!(Status::InvalidStream, "stream is {handle:#x}, expected one from {origin} that still lives");
+        fail!(
+            Status::InvalidStream,
+            "stream is {handle:#x}, expected one from {origin} that still lives"
+        );
     };
     let (stream, device) = (entry.stream, entry.device);
     // The event behind its open work is recorded while the handle is still good.
@@ -335,7 +366,12 @@ impl Stream {
         let event = super::events::take(device)?;
         match other.record_now(event) {
             Ok((covers, waits)) => {
-                let record = Record { event, device, covers, waits };
+                let record = Record {
+                    event,
+                    device,
+                    covers,
+                    waits,
+                };
                 self.wait_for_record(other, &record)
             }
             Err(error) => {
@@ -354,7 +390,12 @@ pub fn device_synchronize(device: i32, deadline: Deadline) -> Result<bool> {
         let known = registry.known.values().map(|entry| entry.stream);
         let foreign = registry.foreign.values().copied();
         let retired = registry.retired.iter().copied();
-        streams.extend(known.chain(foreign).chain(retired).map(|stream| (stream, stream.last_submitted())));
+        streams.extend(
+            known
+                .chain(foreign)
+                .chain(retired)
+                .map(|stream| (stream, stream.last_submitted())),
+        );
     }
     let legacy = legacy(device)?;
     streams.push((legacy, legacy.last_submitted()));
@@ -371,7 +412,14 @@ pub fn device_synchronize(device: i32, deadline: Deadline) -> Result<bool> {
 
 pub fn event_create(device: i32, timing: bool) -> Result<EventHandle> {
     let event = backend::current()?.event_create(device, timing)?;
-    REGISTRY.lock().events.insert(event, EventState { device, version: 0, recorded: None });
+    REGISTRY.lock().events.insert(
+        event,
+        EventState {
+            device,
+            version: 0,
+            recorded: None,
+        },
+    );
     Ok(event)
 }
 
@@ -385,7 +433,10 @@ pub fn event_destroy(event: EventHandle) -> Result<()> {
 /// The device of an event of `cvc_event_create`; for others the calling thread's current device.
 fn event_device(event: EventHandle) -> Result<i32> {
     if event == 0 {
-        fail!(Status::InvalidEvent, "event is null, expected one from cvc_event_create");
+        fail!(
+            Status::InvalidEvent,
+            "event is null, expected one from cvc_event_create"
+        );
     }
     if let Some(state) = REGISTRY.lock().events.get(&event) {
         return Ok(state.device);
@@ -404,14 +455,23 @@ pub fn event_record(event: EventHandle, stream: &'static Stream) -> Result<()> {
     let (covers, waits) = stream.record_now(event)?;
     if let (Some(version), Some(state)) = (version, REGISTRY.lock().events.get_mut(&event)) {
         if state.version == version {
-            state.recorded = Some(Recorded { version, stream, covers, waits });
+            state.recorded = Some(Recorded {
+                version,
+                stream,
+                covers,
+                waits,
+            });
         }
     }
     Ok(())
 }
 
 fn recorded(event: EventHandle) -> Option<Recorded> {
-    REGISTRY.lock().events.get(&event).and_then(|state| state.recorded.clone())
+    REGISTRY
+        .lock()
+        .events
+        .get(&event)
+        .and_then(|state| state.recorded.clone())
 }
 
 /// What `event` stands for, if it is still what `before` says: else somebody records it anew at this moment, and what the

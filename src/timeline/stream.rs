@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::access::Access;
-use super::events::{self, Record};
+use super::events::{self, Record, Waits};
 use crate::backend::{self, StreamHandle};
 use crate::error::{Result, Status};
 use crate::fail;
@@ -33,7 +33,10 @@ pub enum StreamKind {
 impl StreamKind {
     /// The library may touch the stream at any time, not only inside a call that passes it (law 1).
     fn may_be_touched(self) -> bool {
-        matches!(self, StreamKind::Created | StreamKind::Registered | StreamKind::Legacy)
+        matches!(
+            self,
+            StreamKind::Created | StreamKind::Registered | StreamKind::Legacy
+        )
     }
 }
 
@@ -53,7 +56,8 @@ impl Deadline {
     }
 
     pub fn remaining(self) -> Option<Duration> {
-        self.0.map(|at| at.saturating_duration_since(Instant::now()))
+        self.0
+            .map(|at| at.saturating_duration_since(Instant::now()))
     }
 }
 
@@ -101,7 +105,9 @@ impl Stream {
     /// Gives the slot to another stream, if nothing of the old one is open.
     pub(super) fn reuse(&self, identity: Identity) -> bool {
         let mut inner = self.inner.lock();
-        if inner.alive || self.submitted.load(Ordering::Acquire) != self.completed.load(Ordering::Acquire) {
+        if inner.alive
+            || self.submitted.load(Ordering::Acquire) != self.completed.load(Ordering::Acquire)
+        {
             return false;
         }
         inner.identity = identity;
@@ -170,7 +176,10 @@ impl Stream {
 
     pub(super) fn has_waited_for(&self, other: &'static Stream, sequence: u64) -> bool {
         let inner = self.inner.lock();
-        inner.waits.iter().any(|(stream, upto)| std::ptr::eq(*stream, other) && *upto >= sequence)
+        inner
+            .waits
+            .iter()
+            .any(|(stream, upto)| std::ptr::eq(*stream, other) && *upto >= sequence)
     }
 
     /// Makes work queued here from now on come after `access`.
@@ -185,7 +194,11 @@ impl Stream {
         }
     }
 
-    pub(super) fn wait_for_record(&'static self, other: &'static Stream, record: &Record) -> Result<()> {
+    pub(super) fn wait_for_record(
+        &'static self,
+        other: &'static Stream,
+        record: &Record,
+    ) -> Result<()> {
         let identity = self.inner.lock().identity;
         backend::current()?.stream_wait_event(identity.device, identity.handle, record.event)?;
         self.remember_wait(other, record.covers, &record.waits);
@@ -200,13 +213,19 @@ impl Stream {
     ) {
         let mut inner = self.inner.lock();
         if inner.waits.len() > 32 {
-            inner.waits.retain(|(stream, upto)| *upto > stream.completed());
+            inner
+                .waits
+                .retain(|(stream, upto)| *upto > stream.completed());
         }
         for &(stream, upto) in waits.iter().chain(std::iter::once(&(other, covers))) {
             if std::ptr::eq(stream, self) {
                 continue;
             }
-            match inner.waits.iter_mut().find(|(known, _)| std::ptr::eq(*known, stream)) {
+            match inner
+                .waits
+                .iter_mut()
+                .find(|(known, _)| std::ptr::eq(*known, stream))
+            {
                 Some((_, known)) => *known = (*known).max(upto),
                 None => inner.waits.push((stream, upto)),
             }
@@ -224,7 +243,9 @@ impl Stream {
         }
         let identity = inner.identity;
         let event = events::take(identity.device)?;
-        if let Err(error) = backend::current()?.event_record(identity.device, event, identity.handle) {
+        if let Err(error) =
+            backend::current()?.event_record(identity.device, event, identity.handle)
+        {
             events::give_back(identity.device, event);
             return Err(error);
         }
@@ -240,7 +261,7 @@ impl Stream {
 
     /// A new event behind everything queued on the stream, also what was not submitted through the library. The caller
     /// has just passed the stream.
-    pub(super) fn record_now(&self, event: backend::EventHandle) -> Result<(u64, Box<[(&'static Stream, u64)]>)> {
+    pub(super) fn record_now(&self, event: backend::EventHandle) -> Result<(u64, Waits)> {
         let inner = self.inner.lock();
         let covers = self.submitted.load(Ordering::Acquire);
         backend::current()?.event_record(inner.identity.device, event, inner.identity.handle)?;
@@ -253,7 +274,11 @@ impl Stream {
         if sequence <= self.completed() {
             return Ok(None);
         }
-        if let Some(record) = inner.records.iter().find(|record| record.covers >= sequence) {
+        if let Some(record) = inner
+            .records
+            .iter()
+            .find(|record| record.covers >= sequence)
+        {
             return Ok(Some(record.clone()));
         }
         if inner.alive && inner.identity.kind.may_be_touched() {
@@ -292,7 +317,9 @@ impl Stream {
         if submitted == self.completed() {
             return Ok(());
         }
-        if !identity.announces_captures && backend.stream_is_capturing(identity.device, identity.handle)? {
+        if !identity.announces_captures
+            && backend.stream_is_capturing(identity.device, identity.handle)?
+        {
             return Ok(());
         }
         if backend.stream_query(identity.device, identity.handle)? {
@@ -309,12 +336,20 @@ impl Stream {
         let Some(record) = self.record_covering(sequence)? else {
             return Ok(true);
         };
-        if !backend::current()?.event_synchronize(record.device, record.event, deadline.remaining())? {
+        if !backend::current()?.event_synchronize(
+            record.device,
+            record.event,
+            deadline.remaining(),
+        )? {
             return Ok(false);
         }
         self.mark_completed(record.covers);
         let mut inner = self.inner.lock();
-        while inner.records.front().is_some_and(|first| first.covers <= record.covers) {
+        while inner
+            .records
+            .front()
+            .is_some_and(|first| first.covers <= record.covers)
+        {
             inner.records.pop_front();
         }
         Ok(true)
@@ -351,7 +386,11 @@ impl Stream {
     pub(super) fn all_done(&self, submitted: u64) {
         self.mark_completed(submitted);
         let mut inner = self.inner.lock();
-        while inner.records.front().is_some_and(|first| first.covers <= submitted) {
+        while inner
+            .records
+            .front()
+            .is_some_and(|first| first.covers <= submitted)
+        {
             inner.records.pop_front();
         }
     }
@@ -359,7 +398,9 @@ impl Stream {
     /// The handle will not be used any more: what is open gets an event first, where the library may record one.
     pub(super) fn retire(&self) -> Result<()> {
         let mut inner = self.inner.lock();
-        if self.submitted.load(Ordering::Acquire) != self.completed() && inner.identity.kind.may_be_touched() {
+        if self.submitted.load(Ordering::Acquire) != self.completed()
+            && inner.identity.kind.may_be_touched()
+        {
             self.record(&mut inner)?;
         }
         inner.alive = false;

@@ -12,7 +12,8 @@ use super::library::{Library, OpenFailure};
 use crate::error::{Error, Result, Status};
 use crate::fail;
 
-/// One row of the table.
+/// One row of the table, for its test.
+#[cfg(test)]
 #[derive(Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The exported symbol, with its version suffix.
@@ -29,6 +30,7 @@ macro_rules! driver_table {
     ) => {
         /// The functions, resolved, and the version of CUDA that the driver speaks.
         #[allow(non_snake_case)]
+        #[allow(dead_code)] // Some are called only before the table stands, and named here to be checked.
         pub struct Driver {
             /// 1000 * major + 10 * minor.
             pub version: u32,
@@ -36,6 +38,7 @@ macro_rules! driver_table {
             $(pub $extra: Option<unsafe extern "C" fn($($extra_argument),*) -> u32>,)*
         }
 
+        #[cfg(test)]
         pub const TABLE: &[Entry] = &[
             $(Entry { symbol: stringify!($name), since: $since, required: true },)*
             $(Entry { symbol: stringify!($extra), since: $extra_since, required: false },)*
