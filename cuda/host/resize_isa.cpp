@@ -13,8 +13,7 @@ namespace {
 int machine_isa = -1;
 int isa_limit = isa_avx2;
 
-// By cpuid itself: the compiler's __builtin_cpu_supports needs a symbol that Rust's linking of libgcc leaves
-// out.
+// By cpuid itself: __builtin_cpu_supports needs the compiler's runtime library, which a static link may lack.
 int ask_machine() {
 #if CVC_RESIZE_X86
   unsigned a = 0, b = 0, c = 0, d = 0;
