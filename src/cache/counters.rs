@@ -25,6 +25,24 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Takes out what tells of the past, to be counted elsewhere from now on.
+    pub fn take_history(&mut self) -> Counters {
+        let history = Counters {
+            hits_exact: self.hits_exact,
+            hits_fit: self.hits_fit,
+            hits_pending: self.hits_pending,
+            misses: self.misses,
+            evictions: self.evictions,
+            ..Counters::default()
+        };
+        self.hits_exact = 0;
+        self.hits_fit = 0;
+        self.hits_pending = 0;
+        self.misses = 0;
+        self.evictions = 0;
+        history
+    }
+
     pub fn add(&mut self, other: &Counters) {
         self.total_count += other.total_count;
         self.total_bytes += other.total_bytes;

@@ -255,7 +255,9 @@ pub unsafe fn release(cache: &'static Cache, entry: *mut Entry) {
             return;
         }
         let mut state = index.lock();
-        let Some(device) = state.device((*entry).device) else {
+        // Read now: once the lock is let go the entry may be somebody else's.
+        let place = (*entry).device;
+        let Some(device) = state.device(place) else {
             return;
         };
         let held = device.hold(entry, Release::Call);
@@ -265,7 +267,7 @@ pub unsafe fn release(cache: &'static Cache, entry: *mut Entry) {
             free_entries(vec![entry]);
         }
         if over {
-            enforce_limit(cache, (*entry).device, 0);
+            enforce_limit(cache, place, 0);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::clear::Scope;
 use super::counters::Counters;
-use super::{free_entries, lock_drained, thread, Cache};
+use super::{free_entries, lock_drained, thread, Cache, CACHES};
 use crate::error::Result;
 use crate::memory;
 
@@ -63,6 +63,20 @@ pub fn reset_peak(cache: &Cache, device: i32) -> Result<()> {
     Ok(())
 }
 
+/// Bytes of the objects of all caches, live and held.
+fn bytes_in_objects(device: i32) -> u64 {
+    let caches = CACHES.lock().clone();
+    let indexes = caches.into_iter().flat_map(Cache::all_indexes);
+    indexes
+        .map(|index| {
+            index
+                .lock()
+                .device(device)
+                .map_or(0, |own| own.counters.total_bytes)
+        })
+        .sum()
+}
+
 pub fn stats(cache: &'static Cache, device: i32) -> Result<Stats> {
     drop_done_shared(cache, device);
     let state = cache.device(device)?;
@@ -84,8 +98,7 @@ pub fn stats(cache: &'static Cache, device: i32) -> Result<Stats> {
     }
     sum.bytes = state.retention.bytes();
     sum.peak = state.retention.peak();
-    let memory = memory::stats(device);
-    sum.driver_bytes = memory.driver_bytes;
-    sum.free_bytes = memory.waiting_bytes;
+    sum.driver_bytes = memory::driver_bytes(device);
+    sum.free_bytes = sum.driver_bytes.saturating_sub(bytes_in_objects(device));
     Ok(sum)
 }

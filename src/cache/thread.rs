@@ -154,10 +154,8 @@ fn hand_over(cache: &'static Cache, index: &'static Index) {
         for shell in device.shells.iter_mut().flat_map(std::mem::take) {
             (hooks().give)(shell);
         }
-        if held.is_empty() && waiting.is_empty() {
-            continue;
-        }
         let retention = device.retention;
+        let history = device.counters.take_history();
         let mut shared = cache.shared.lock();
         let into = shared.device_or_new(place as i32, retention);
         for (entry, key) in held {
@@ -173,6 +171,7 @@ fn hand_over(cache: &'static Cache, index: &'static Index) {
             unsafe { (*entry).owner = &cache.shared };
         }
         into.waiting.extend(waiting);
+        into.counters.add(&history);
     }
     state.closed = true;
     let over = state.is_over();

@@ -62,22 +62,10 @@ pub fn set_reclaimer(reclaimer: Reclaimer) {
     let _ = RECLAIMER.set(reclaimer);
 }
 
-/// Bytes of one device.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct MemoryStats {
-    /// Taken from the driver.
-    pub driver_bytes: u64,
-    /// Of these, on their way back to it: their last work is not seen complete.
-    pub waiting_bytes: u64,
-}
-
-pub fn stats(device: i32) -> MemoryStats {
+/// Bytes of the device that were taken from the driver and not given back.
+pub fn driver_bytes(device: i32) -> u64 {
     collect(device);
-    let pool = pool(device);
-    MemoryStats {
-        driver_bytes: pool.taken.load(Ordering::Acquire),
-        waiting_bytes: pool.waiting.load(Ordering::Acquire),
-    }
+    pool(device).taken.load(Ordering::Acquire)
 }
 
 /// A block of at least `bytes` (more than 0) at a multiple of `align` (a power of two). Asks the reclaimer when the driver
