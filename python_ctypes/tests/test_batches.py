@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from foreign import address_of, foreign, values_of
 from support import address, nbytes
 
 import cvc
@@ -117,32 +118,31 @@ BUFFERS = [
 ]
 
 
-@pytest.mark.skipif(cvc.backend() != "host", reason="host memory is the device's")
 @pytest.mark.parametrize("shape, dtype, format", BUFFERS)
 def test_as_images(shape, dtype, format):
-    arrays = [np.zeros((shape[0] + i, shape[1] + i, *shape[2:]), dtype) for i in range(3)]
+    shapes = [(shape[0] + i, shape[1] + i, *shape[2:]) for i in range(3)]
+    arrays = [foreign(np.zeros(each, dtype)) for each in shapes]
     for batch in (cvc.as_images(arrays), cvc.as_images(buffers=arrays, format=format)):
         assert batch.capacity == len(batch) == 3
         assert (batch.maxsize, batch.uniqueformat) == ((9, 7), format)
         for item, source in zip(batch, arrays):
             assert item.size == (source.shape[1], source.shape[0])
-            assert address(item) == source.__array_interface__["data"][0]
+            assert address(item) == address_of(source)
     assert nbytes(batch) > 0
 
 
-@pytest.mark.skipif(cvc.backend() != "host", reason="host memory is the device's")
 def test_as_images_never_frees_the_users_memory():
     for i in range(2):
         source = np.random.default_rng(i).random((1 + i, 2 + i)).astype(np.float32)
-        kept = source.copy()
-        cvc.as_images([source])
-        assert np.array_equal(source, kept)
+        memory = foreign(source.copy())
+        cvc.as_images([memory])
+        assert np.array_equal(values_of(memory), source)
 
 
-@pytest.mark.skipif(cvc.backend() != "host", reason="host memory is the device's")
 def test_as_images_of_planes_and_of_nothing():
-    luma, chroma = np.zeros((6, 8), np.uint8), np.zeros((3, 4, 2), np.uint8)
-    batch = cvc.as_images([[luma, chroma], np.zeros((6, 8, 3), np.uint8)])
+    shapes = ((6, 8), (3, 4, 2), (6, 8, 3))
+    luma, chroma, colours = (foreign(np.zeros(shape, np.uint8)) for shape in shapes)
+    batch = cvc.as_images([[luma, chroma], colours])
     assert [item.format for item in batch] == [Format.NV12_ER, Format.RGB8]
     with pytest.raises(ValueError):
         cvc.as_images([])
@@ -257,9 +257,8 @@ def test_tensor_capacity():
     assert list(batch) == kept
 
 
-@pytest.mark.skipif(cvc.backend() != "host", reason="host memory is the device's")
 def test_as_tensors():
-    arrays = [np.ones((i + 1, 4, 3), np.int32) for i in range(10)]
+    arrays = [foreign(np.ones((i + 1, 4, 3), np.int32)) for i in range(10)]
     batch = cvc.as_tensors(arrays)
     assert batch.capacity == len(batch) == 10
     assert (batch.dtype, batch.layout, batch.ndim) == (np.int32, None, 3)
@@ -267,7 +266,7 @@ def test_as_tensors():
     assert batch.layout == "HWC"
     for other in (np.ones((2, 2), np.int32), np.ones((2, 4, 3), np.int16)):
         with pytest.raises(ValueError):
-            cvc.as_tensors([arrays[0], other])
+            cvc.as_tensors([arrays[0], foreign(other)])
 
 
 # --- both ----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from foreign import foreign
 from support import HWC, MIB, address, busy, in_thread, nbytes, size
 
 import cvc
@@ -92,7 +93,7 @@ def test_limit_zero_retains_nothing():
 def test_limit_zero_reuses_pending_memory_and_lets_it_go_once_done():
     stream = cvc.Stream()
     cvc.set_cache_limit_inbytes(0)
-    source = cvc.as_tensor(np.arange(48, dtype=np.uint8).reshape(4, 4, 3), "HWC")
+    source = cvc.as_tensor(foreign(np.arange(48, dtype=np.uint8).reshape(4, 4, 3)), "HWC")
     with busy(stream):
         first = cvc.flip(source, 0, stream=stream)
         charge, where = nbytes(first), address(first)
@@ -109,7 +110,7 @@ def test_limit_zero_reuses_pending_memory_and_lets_it_go_once_done():
 def test_limit_zero_lets_go_after_a_sync_of_the_stream():
     stream = cvc.Stream()
     cvc.set_cache_limit_inbytes(0)
-    source = cvc.as_tensor(np.zeros((4, 4, 3), np.uint8), "HWC")
+    source = cvc.as_tensor(foreign(np.zeros((4, 4, 3), np.uint8)), "HWC")
     with busy(stream):
         cvc.flip(source, 0, stream=stream)
         assert size() > 0
@@ -139,7 +140,7 @@ def test_lowered_limit_with_idle_entries():
 
 def test_limit_lowered_under_pending_work_holds_after_it():
     stream = cvc.Stream()
-    source = cvc.as_tensor(np.zeros((64, 64, 3), np.uint8), "HWC")
+    source = cvc.as_tensor(foreign(np.zeros((64, 64, 3), np.uint8)), "HWC")
     with busy(stream):
         cvc.flip(source, 0, stream=stream)
         charged = size()

@@ -39,7 +39,8 @@ def test_without_numpy():
         import cvc
         tensor = cvc.Tensor((4, 4, 3), "uint8", "HWC")
         assert tensor.dtype is cvc.Type.U8 and tensor.dtype == "uint8" and tensor.dtype == "u1"
-        wrapped = cvc.as_tensor(bytearray(48)).reshape((4, 4, 3), "HWC")
+        if cvc.backend() == "host":
+            assert cvc.as_tensor(bytearray(48)).reshape((4, 4, 3), "HWC").dtype is cvc.Type.U8
         image = cvc.Image(memoryview(bytearray(range(48))).cast("B", (4, 4, 3)))
         assert (image.size, image.format) == ((4, 4), cvc.Format.RGB8)
         small = cvc.upload(bytearray(12)).reshape((2, 2, 3), "HWC")
@@ -83,6 +84,8 @@ def test_named_library_is_the_only_one_tried(tmp_path):
 
 def _compiled(tmp_path, name, source):
     compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
     (tmp_path / "source.c").write_text(source)
     library = tmp_path / name
     command = [compiler, "-w", "-shared", "-fPIC", tmp_path / "source.c", "-o", library]

@@ -10,6 +10,7 @@ AS_CVCUDA = """
 import sys
 import cvc
 sys.modules["cvcuda"] = cvc
+from foreign import foreign
 """
 
 
@@ -26,7 +27,7 @@ def test_owned_objects_grow_the_cache_and_wraps_do_not():
         print(cvcuda.current_cache_size_inbytes())
         tensor = cvcuda.Tensor((16, 32, 4), np.float32, cvcuda.TensorLayout.HWC)
         print(cvcuda.current_cache_size_inbytes())
-        wrapped = cvcuda.as_tensor(np.array([1], dtype=np.uint8), layout="N")
+        wrapped = cvcuda.as_tensor(foreign(np.array([1], dtype=np.uint8)), layout="N")
         print(cvcuda.current_cache_size_inbytes(), wrapped.layout == "N")
         """
     ) == ["0", "8192", "8192 True"]
@@ -38,9 +39,12 @@ def test_a_shorter_wider_tensor_takes_a_dropped_ones_memory():
         import cvcuda
         import numpy as np
 
+        name = "__array_interface__" if cvcuda.backend() == "host" else "__cuda_array_interface__"
+        interface = lambda export: getattr(export, name)
+
         def make(height, width):
             tensor = cvcuda.Tensor((height, width, 4), np.float32, cvcuda.TensorLayout.HWC)
-            return np.asarray(tensor.cuda()).__array_interface__["data"][0]
+            return interface(tensor.cuda())["data"][0]
 
         first = make(16, 32)
         second = make(4, 64)
@@ -157,7 +161,7 @@ def test_pending_results_are_reused_on_the_consumers_stream():
 
         stream = cvcuda.Stream()
         with stream:
-            source = cvcuda.as_tensor(np.zeros((1, 64, 64, 3), np.uint8), "NHWC")
+            source = cvcuda.as_tensor(foreign(np.zeros((1, 64, 64, 3), np.uint8)), "NHWC")
             for _ in range(100):
                 small = cvcuda.pillowresize(source, (1, 32, 32, 3), cvcuda.Format.RGB8)
                 turned = cvcuda.flip(small, 1)

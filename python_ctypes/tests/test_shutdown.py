@@ -11,9 +11,11 @@ START = """
 import threading
 import numpy as np
 import cvc
+from foreign import foreign
 from support import Latch
 
 source = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
+memory = foreign(source)
 """
 
 ENDS = {
@@ -26,31 +28,33 @@ ENDS = {
     """,
     "exports, arrays and capsules": """
         tensor = cvc.upload(source, "HWC")
-        kept = [tensor.cuda(), np.asarray(tensor.cuda()), np.from_dlpack(tensor)]
+        kept = [tensor.cuda(), tensor.__dlpack__()]
+        if cvc.backend() == "host":
+            kept += [np.asarray(tensor.cuda()), np.from_dlpack(tensor)]
         capsule = tensor.__dlpack__(max_version=(1, 0))
         import builtins
         builtins.kept_beyond_modules = (kept, capsule)
     """,
     "wraps": """
-        kept = [cvc.as_tensor(source, "HWC"), cvc.as_image(source)]
+        kept = [cvc.as_tensor(memory, "HWC"), cvc.as_image(memory)]
         view = kept[0].reshape((48,), "N")
-        array = np.from_dlpack(kept[0])
+        capsule = kept[0].__dlpack__()
     """,
     "cycles": """
         class Node: pass
         node = Node()
-        node.itself, node.tensor = node, cvc.as_tensor(source, "HWC")
+        node.itself, node.tensor = node, cvc.as_tensor(memory, "HWC")
         del node
     """,
     "queued work": """
         stream = cvc.Stream()
         for _ in range(50):
-            result = cvc.flip(cvc.as_tensor(source, "HWC"), 0, stream=stream)
+            result = cvc.flip(cvc.as_tensor(memory, "HWC"), 0, stream=stream)
     """,
     "blocked work": """
         stream = cvc.Stream()
         latch = Latch(stream)
-        result = cvc.flip(cvc.as_tensor(source, "HWC"), 0, stream=stream)
+        result = cvc.flip(cvc.as_tensor(memory, "HWC"), 0, stream=stream)
     """,
     "threads that ended": """
         def work():
@@ -62,7 +66,7 @@ ENDS = {
     "threads that are not joined": """
         def work():
             for _ in range(200):
-                cvc.flip(cvc.as_tensor(source, "HWC"), 0)
+                cvc.flip(cvc.as_tensor(memory, "HWC"), 0)
         for _ in range(4): threading.Thread(target=work).start()
     """,
     "daemon threads at work": """
@@ -70,7 +74,7 @@ ENDS = {
         def work():
             started.wait()
             while True:
-                tensor = cvc.as_tensor(source, "HWC")
+                tensor = cvc.as_tensor(memory, "HWC")
                 cvc.flip(tensor, 0)
                 del tensor
         for _ in range(4): threading.Thread(target=work, daemon=True).start()
@@ -92,7 +96,7 @@ ENDS = {
     """,
     "an error that keeps frames": """
         def fail():
-            tensor = cvc.as_tensor(source, "HWC")
+            tensor = cvc.as_tensor(memory, "HWC")
             raise KeyError
         try:
             fail()

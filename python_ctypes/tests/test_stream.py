@@ -9,6 +9,7 @@ import weakref
 
 import numpy as np
 import pytest
+from foreign import foreign
 from support import busy
 
 import cvc
@@ -85,7 +86,7 @@ def test_contexts_are_of_one_thread():
 
 def test_operator_uses_the_current_stream_or_the_one_given():
     one, two = cvc.Stream(), cvc.Stream()
-    source = cvc.as_tensor(np.zeros((4, 4, 3), np.uint8), "HWC")
+    source = cvc.as_tensor(foreign(np.zeros((4, 4, 3), np.uint8)), "HWC")
     with busy(one) as latch:
         with one:
             cvc.flip(source, 0, stream=two)
@@ -128,7 +129,7 @@ def test_wait_stream_orders_and_itself_is_no_op():
 
 def test_sync_waits_and_synchronize_waits_for_all():
     streams = [cvc.Stream() for _ in range(3)]
-    source = cvc.as_tensor(np.arange(12, dtype=np.uint8).reshape(2, 2, 3), "HWC")
+    source = cvc.as_tensor(foreign(np.arange(12, dtype=np.uint8).reshape(2, 2, 3)), "HWC")
     results = [cvc.flip(source, 0, stream=stream) for stream in streams]
     cvc.synchronize()
     assert all(stream.query() for stream in streams)
@@ -136,7 +137,7 @@ def test_sync_waits_and_synchronize_waits_for_all():
 
 
 def test_dropping_a_stream_lets_its_work_run():
-    source = cvc.as_tensor(np.arange(12, dtype=np.uint8).reshape(2, 2, 3), "HWC")
+    source = cvc.as_tensor(foreign(np.arange(12, dtype=np.uint8).reshape(2, 2, 3)), "HWC")
     for _ in range(50):
         stream = cvc.Stream()
         result = cvc.flip(source, 0, stream=stream)
@@ -224,7 +225,7 @@ def test_wrapper_keeps_the_owner_alive():
 
 
 def test_stream_argument_of_another_kind():
-    source = cvc.as_tensor(np.zeros((4, 4, 3), np.uint8), "HWC")
+    source = cvc.as_tensor(foreign(np.zeros((4, 4, 3), np.uint8)), "HWC")
     for wrong in (0, "stream", object()):
         with pytest.raises(TypeError, match="stream"):
             cvc.flip(source, 0, stream=wrong)

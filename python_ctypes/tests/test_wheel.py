@@ -16,6 +16,8 @@ from support import PACKAGE, TREE
 import cvc
 from cvc import _lib
 
+pytestmark = pytest.mark.skipif(not (TREE / "Cargo.toml").is_file(), reason="no source tree")
+
 
 def run(*command, cwd, **changes):
     variables = {**os.environ, "PYTHONPATH": "", "CVC_LIBRARY": "", **changes}
