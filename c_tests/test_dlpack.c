@@ -173,8 +173,8 @@ static void a_refused_import_stays_the_callers(void) {
                CVC_STATUS_NULL_POINTER);
   prepare(&owner, memory);
   owner.managed.tensor.device.type = 10; // ROCm
-  CHECK_STATUS(cvc_tensor_from_dlpack(cache, &owner.managed, 0, "HWC", CVC_STREAM_NONE, &tensor),
-               CVC_STATUS_NOT_SUPPORTED);
+  CHECK_ERROR(cvc_tensor_from_dlpack(cache, &owner.managed, 0, "HWC", CVC_STREAM_NONE, &tensor),
+              CVC_STATUS_DEVICE_MISMATCH, "managed", "10");
   prepare(&owner, memory);
   owner.versioned.version.major = 2;
   CHECK_STATUS(cvc_tensor_from_dlpack(cache, &owner.versioned, 1, "HWC", CVC_STREAM_NONE, &tensor),

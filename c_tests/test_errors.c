@@ -89,7 +89,8 @@ static void null_results(void) {
   CHECK_ERROR(cvc_tensor_create(cache, NULL, NULL, &tensor), CVC_STATUS_NULL_POINTER, "desc");
   CHECK_ERROR(cvc_tensor_create(cache, &desc, NULL, NULL), CVC_STATUS_NULL_POINTER, "tensor");
   CHECK_ERROR(cvc_tensor_desc_nbytes(&desc, NULL), CVC_STATUS_NULL_POINTER, "nbytes");
-  CHECK_ERROR(cvc_image_create(cache, NULL, NULL, NULL), CVC_STATUS_NULL_POINTER, "desc");
+  cvc_image_t image = NULL;
+  CHECK_ERROR(cvc_image_create(cache, NULL, NULL, &image), CVC_STATUS_NULL_POINTER, "desc");
   unchanged();
   tensor = nhwc(1, 4, 4, 3, CVC_DTYPE_U8, CVC_STREAM_NONE);
   remember();
@@ -195,7 +196,7 @@ static void tensor_descriptions(void) {
   CHECK_ERROR(create(bad), CVC_STATUS_INVALID_ALIGNMENT, "desc.base_align", "-512");
   bad = good;
   bad.device = 64;
-  CHECK_ERROR(create(bad), CVC_STATUS_INVALID_DEVICE, "desc.device", "64");
+  CHECK_ERROR(create(bad), CVC_STATUS_INVALID_DEVICE, "device", "64");
   bad = good;
   bad.struct_size = 0;
   CHECK_ERROR(create(bad), CVC_STATUS_INVALID_STRUCT_SIZE, "desc.struct_size", "0");

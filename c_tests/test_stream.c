@@ -201,13 +201,17 @@ static void wrong_arguments(void) {
   if (on_host()) {
     CHECK_ERROR(cvc_host_latch_create(stream, NULL), CVC_STATUS_NULL_POINTER, "latch");
     CHECK_STATUS(cvc_host_latch_create(CVC_STREAM_NONE, &latch), CVC_STATUS_INVALID_STREAM);
-    CHECK_ERROR(cvc_host_latch_open(0), CVC_STATUS_INVALID_ARGUMENT, "latch", "0");
+    CHECK_ERROR(cvc_host_latch_open(0), CVC_STATUS_INVALID_HANDLE, "latch", "0");
   } else {
     CHECK_STATUS(cvc_host_latch_create(stream, &latch), CVC_STATUS_NOT_SUPPORTED);
   }
   if (two_devices()) {
     CHECK_OK(cvc_stream_create(1, 0, &far));
-    CHECK_STATUS(cvc_stream_wait_stream(stream, far), CVC_STATUS_DEVICE_MISMATCH);
+    uint64_t held = hold(far); // streams of two devices may wait for each other
+    CHECK_OK(cvc_stream_wait_stream(stream, far));
+    CHECK_STATUS(cvc_stream_query(stream), CVC_STATUS_NOT_READY);
+    let_go(held);
+    CHECK_OK(cvc_stream_synchronize(stream, -1));
     cvc_tensor_t tensor = nhwc(1, 4, 4, 3, CVC_DTYPE_U8, CVC_STREAM_NONE);
     CHECK_ERROR(cvc_fill_zero(far, tensor), CVC_STATUS_DEVICE_MISMATCH, "stream", "device 1", "device 0");
     CHECK_OK(cvc_tensor_release(tensor));

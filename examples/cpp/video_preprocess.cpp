@@ -11,6 +11,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -154,7 +155,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   try {
-    run(argc == 1 ? Video() : Video(argv[1], std::stoi(argv[2]), std::stoi(argv[3]), std::stoi(argv[4])));
+    run(argc == 1 ? Video() : Video(argv[1], std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4])));
   } catch (const std::exception &error) { // cvc::Error among them: its text names the argument and the value
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
