@@ -126,7 +126,9 @@ void streams_events_and_latches() {
     CHECK(!second.query());
     closed.open();
     second.synchronize();
-    { cvc::Latch forgotten(second); }
+    {
+      cvc::Latch forgotten(second);
+    }
     second.synchronize();
   }
 }
@@ -154,7 +156,9 @@ void wraps_with_a_callback() {
   CHECK(thrown([&] { cvc::Tensor::wrap(bad, [owner]() noexcept { ++*owner; }); }) == Status::invalid_strides);
   CHECK_EQ(*owner, 1);
   CHECK_EQ(owner.use_count(), 1);
-  { auto plain = cvc::Tensor::wrap(cvc::packed(memory, small)); }
+  {
+    auto plain = cvc::Tensor::wrap(cvc::packed(memory, small));
+  }
 
   auto data = cvc::detail::sized<cvc_image_data_t>();
   data.format = CVC_FORMAT_RGB8;
