@@ -214,6 +214,52 @@ static void wraps_of_foreign_memory(void) {
   foreign_memory_free(memory);
 }
 
+// A pipeline that wraps buffer after buffer may keep the shells: the same identity comes back.
+static void shells_of_wraps_are_reused_when_asked(void) {
+  unsigned char *memory = foreign_memory(4096);
+  cvc_cache_t cache = check_default_cache();
+  cvc_tensor_data_t data = foreign(memory);
+  data.flags = CVC_WRAP_KEEP_SHELLS;
+  uint64_t first = 0;
+  for (int i = 0; i < 50; ++i) {
+    cvc_tensor_t tensor = NULL;
+    uint64_t id = 0;
+    data.data = memory + i;
+    data.shape[0] = 1 + i;
+    CHECK_OK(cvc_tensor_wrap(cache, &data, NULL, NULL, CVC_STREAM_NONE, &tensor));
+    CHECK_OK(cvc_tensor_get_id(tensor, &id));
+    CHECK(tensor_data(tensor).data == memory + i && tensor_data(tensor).shape[0] == 1 + i);
+    first = i == 0 ? id : first;
+    CHECK_EQ(id, first);
+    CHECK_OK(cvc_tensor_release(tensor));
+  }
+  data.flags = 0x10;
+  cvc_tensor_t tensor = NULL;
+  CHECK_ERROR(cvc_tensor_wrap(cache, &data, NULL, NULL, CVC_STREAM_NONE, &tensor), CVC_STATUS_INVALID_ENUM,
+              "data.flags", "0x10");
+  foreign_memory_free(memory);
+}
+
+// Memory with work still queued is not given back yet; whoever waits for that work gives it back.
+static void a_wrap_with_pending_work(void) {
+  unsigned char *memory = foreign_memory(256);
+  int released = 0;
+  cvc_cache_t cache = check_default_cache();
+  cvc_stream_t stream = new_stream();
+  cvc_tensor_data_t data = foreign(memory);
+  cvc_tensor_t tensor = NULL;
+  CHECK_OK(cvc_tensor_wrap(cache, &data, count_release, &released, CVC_STREAM_NONE, &tensor));
+  uint64_t latch = hold(stream);
+  CHECK_OK(cvc_fill_zero(stream, tensor));
+  CHECK_OK(cvc_tensor_release(tensor));
+  CHECK_EQ(released, 0);
+  let_go(latch);
+  CHECK_OK(cvc_cache_synchronize(cache, 0, -1));
+  CHECK_EQ(released, 1);
+  CHECK_OK(cvc_stream_destroy(stream));
+  foreign_memory_free(memory);
+}
+
 // What the producer's stream still has to write is written before the library reads.
 static void a_producers_queued_work_comes_first(void) {
   unsigned char *memory = foreign_memory(256), *ones = pinned_memory(60), *got = pinned_memory(60);
@@ -283,6 +329,8 @@ int main(void) {
   RUN(work_on_a_view_counts_for_the_memory);
   RUN(reshape_that_is_impossible);
   RUN(wraps_of_foreign_memory);
+  RUN(shells_of_wraps_are_reused_when_asked);
+  RUN(a_wrap_with_pending_work);
   RUN(a_producers_queued_work_comes_first);
   RUN(accesses_of_others_are_ordered);
   return CHECK_END();

@@ -179,9 +179,9 @@ public:
     const cvc_tensor_desc_t c_desc = desc.to_c();
     check(cvc_tensor_create(cache.get(), &c_desc, stream, &handle_));
   }
-  // Foreign memory, charged to nobody. `release` is called once, on some thread, when no reference is left
-  // and all recorded work is queued before it; it is not called if this throws. `producer`: the stream whose
-  // queued work wrote the memory.
+  // Foreign memory, charged to nobody. `release` is called once, on some thread, when nobody observes the
+  // tensor any more and its work is done; not if this throws. `producer`: the stream whose queued work writes
+  // the memory.
   template <class Release = std::nullptr_t>
   static Tensor wrap(const cvc_tensor_data_t &data, Release &&release = nullptr,
                      cvc_stream_t producer = no_stream(), const Cache &cache = Cache::process()) {
