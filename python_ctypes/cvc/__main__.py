@@ -7,6 +7,7 @@ import ctypes
 import sys
 from pathlib import Path
 
+from ._abi import STATUS
 from ._lib import library_path
 from ._version import __version__
 
@@ -76,7 +77,9 @@ def doctor() -> int:
         _round_trip()
     except cvc.DeviceError as error:
         print(f"device: {error.status_name}: {error}")
-        print("Install an NVIDIA driver, or set CVC_BACKEND=host to run on the CPU.")
+        if error.status == STATUS["NO_DRIVER"]:
+            print("Install an NVIDIA driver.")
+        print("CVC_BACKEND=host runs on the CPU.")
         return 1
     except cvc.Error as error:
         print(f"self-test: FAILED: {error.status_name}: {error}")

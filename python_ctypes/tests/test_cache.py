@@ -10,7 +10,7 @@ import weakref
 import numpy as np
 import pytest
 from foreign import foreign, values_of
-from support import HWC, MIB, Latch, address, busy, in_thread, local_count, nbytes, size
+from support import HWC, MIB, address, busy, in_thread, local_count, nbytes, size
 
 import cvc
 
@@ -263,18 +263,18 @@ def test_many_queued_chains_need_little_memory():
 
 def test_clear_waits_for_pending_work():
     stream, source = cvc.Stream(), source_of()
-    latch = Latch(stream)
-    result = cvc.flip(source, 0, stream=stream)
-    held = foreign(np.zeros(result.shape, np.uint8))
-    copied = cvc.as_tensor(held, "HWC")
-    cvc.flip_into(copied, result, 0, stream=stream)
-    del result
-    opener = threading.Timer(0.05, latch.open)
-    opener.start()
-    cvc.clear_cache()
-    opener.join()
-    assert size() == 0
-    assert np.array_equal(values_of(held), source.cpu())
+    with busy(stream) as latch:
+        result = cvc.flip(source, 0, stream=stream)
+        held = foreign(np.zeros(result.shape, np.uint8))
+        copied = cvc.as_tensor(held, "HWC")
+        cvc.flip_into(copied, result, 0, stream=stream)
+        del result
+        opener = threading.Timer(0.05, latch.open)
+        opener.start()
+        cvc.clear_cache()
+        opener.join()
+        assert size() == 0
+        assert np.array_equal(values_of(held), source.cpu())
 
 
 def test_clear_between_submission_and_completion_is_safe():
