@@ -266,16 +266,15 @@ impl<'a> Batches<'a> {
             }
         }
         for (i, Pair { src, dst }) in self.pairs().enumerate() {
+            if in_place && dst.is_same_as(&src) {
+                continue; // and no other destination is there, as seen above
+            }
             for plane in src.planes() {
                 let read = src.plane_range(plane, false);
                 let first =
                     written.partition_point(|(range, _)| range.start + range.length <= read.start);
-                let hit = written[first..]
-                    .iter()
-                    .take_while(|(range, _)| ranges_overlap(range, &read))
-                    .find(|(_, j)| !(in_place && *j == i && dst.is_same_as(&src)));
-                if let Some((range, j)) = hit {
-                    fail!(
+                match written.get(first) {
+                    Some((range, j)) if ranges_overlap(range, &read) => fail!(
                         Status::InvalidArgument,
                         "dst[{j}] overlaps src[{i}] at {:#x}, expected {}",
                         range.start,
@@ -284,7 +283,8 @@ impl<'a> Batches<'a> {
                         } else {
                             "memory apart from it"
                         }
-                    );
+                    ),
+                    _ => {}
                 }
             }
         }

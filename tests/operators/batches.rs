@@ -117,7 +117,7 @@ fn resize_gives_each_image_its_own_size() {
     let (images, elements) = mixed(&stream, &formats, 75);
     let batch = Batch::of(75, &images.iter().collect::<Vec<_>>());
     let sizes: Vec<i32> = (0..75)
-        .flat_map(|i| [(i * 5 % 14 + 1) as i32, (i * 3 % 11 + 1) as i32])
+        .flat_map(|i| [i * 5 % 14 + 1, i * 3 % 11 + 1])
         .collect();
     // SAFETY: an array of sizes and a place for the result.
     let made = new_batch(|dst| unsafe {
@@ -257,7 +257,7 @@ fn a_batch_waits_for_its_images_and_codes() {
     // SAFETY: a place for the result.
     let made =
         new_batch(|dst| unsafe { cvc_op_flip_var_shape_new(second.0, batch.0, tensor.0, dst) });
-    assert!(second.is_busy());
+    assert!(second.is_held());
     latch.open();
     assert_eq!(
         pixels::<u8>(&second, &made, 0),
@@ -269,7 +269,7 @@ fn a_batch_waits_for_its_images_and_codes() {
     let again =
         new_batch(|dst| unsafe { cvc_op_flip_var_shape_new(second.0, batch.0, tensor.0, dst) });
     tensor.put(&first, &[0i32]);
-    assert!(first.is_busy());
+    assert!(first.is_held());
     latch.open();
     first.finish();
     assert_eq!(

@@ -1,5 +1,8 @@
 //! The C interface as the tests call it: handles that release themselves, and checks of statuses.
 
+// What handles point to is known by name alone.
+#![allow(improper_ctypes)]
+
 use std::ffi::{c_char, c_void, CString};
 use std::ptr::null_mut;
 use std::sync::Once;
@@ -248,7 +251,14 @@ impl Stream {
         ok(unsafe { cvc_stream_synchronize(self.0, 60_000_000_000) });
     }
 
-    pub fn is_busy(&self) -> bool {
+    /// Whether work is open on the stream after it had time to run: work that was queued later has run elsewhere.
+    pub fn is_held(&self) -> bool {
+        let other = Stream::new();
+        let tensor = Tensor::new("W", &[1000], CVC_DTYPE_U8);
+        for _ in 0..20 {
+            tensor.put(&other, &[0u8; 1000]);
+            other.finish();
+        }
         // SAFETY: the stream lives.
         unsafe { cvc_stream_query(self.0) == CVC_STATUS_NOT_READY }
     }

@@ -30,7 +30,7 @@ fn a_read_on_another_stream_waits_for_the_write() {
     let latch = first.hold();
     flip(&first, &src, &between, 1);
     flip(&second, &between, &dst, 0);
-    assert!(second.is_busy());
+    assert!(second.is_held());
     latch.open();
     second.finish();
     assert_eq!(dst.take::<u8>(&second), elements.flipped(true, true).data);
@@ -45,7 +45,7 @@ fn a_write_on_another_stream_waits_for_the_read() {
     let latch = first.hold();
     flip(&first, &src, &dst, 1);
     flip(&second, &other, &src, 0);
-    assert!(second.is_busy());
+    assert!(second.is_held());
     latch.open();
     assert_eq!(src.take::<u8>(&second), others.flipped(true, false).data);
     assert_eq!(dst.take::<u8>(&first), elements.flipped(false, true).data);
@@ -60,7 +60,7 @@ fn a_write_on_another_stream_waits_for_the_write() {
     let latch = first.hold();
     flip(&first, &src, &dst, 1);
     flip(&second, &other, &dst, 0);
-    assert!(second.is_busy());
+    assert!(second.is_held());
     latch.open();
     assert_eq!(dst.take::<u8>(&second), others.flipped(true, false).data);
 }
@@ -74,7 +74,7 @@ fn readers_do_not_wait_for_each_other() {
     flip(&first, &src, &one, 1);
     flip(&second, &src, &two, 0);
     second.finish();
-    assert!(first.is_busy());
+    assert!(first.is_held());
     latch.open();
     assert_eq!(one.take::<u8>(&first), elements.flipped(false, true).data);
     assert_eq!(two.take::<u8>(&second), elements.flipped(true, false).data);
@@ -89,7 +89,7 @@ fn work_in_place_waits_for_readers_and_later_readers_wait_for_it() {
     flip(&streams[0], &src, &before, 1);
     flip(&streams[1], &src, &src, 0);
     flip(&streams[2], &src, &after, 1);
-    assert!(streams[1].is_busy() && streams[2].is_busy());
+    assert!(streams[1].is_held() && streams[2].is_held());
     latch.open();
     assert_eq!(
         after.take::<u8>(&streams[2]),
@@ -112,7 +112,7 @@ fn views_of_one_image_share_its_order() {
     flip(&first, &src, &writer, 1);
     // SAFETY: a place for the result.
     let dst = new_tensor(|dst| unsafe { cvc_op_flip_new(second.0, reader.0, 0, dst) });
-    assert!(second.is_busy());
+    assert!(second.is_held());
     latch.open();
     assert_eq!(dst.take::<u8>(&second), elements.flipped(true, true).data);
 }
@@ -135,7 +135,7 @@ fn base_and_scale_are_read_like_any_input() {
     flip(&first, &hundred, &base, 1);
     // SAFETY: a struct and a place for the result.
     let late = new_tensor(|dst| unsafe { cvc_op_normalize_new(second.0, src.0, &params, dst) });
-    assert!(second.is_busy());
+    assert!(second.is_held());
     latch.open();
     assert_eq!(late.take::<f32>(&second), [-198.0, -196.0, -194.0, -192.0]);
     // And a write to it waits for those that read it.
@@ -144,11 +144,13 @@ fn base_and_scale_are_read_like_any_input() {
     let early = new_tensor(|dst| unsafe { cvc_op_normalize_new(first.0, src.0, &params, dst) });
     let three = Tensor::of(&second, "HWC", &[1, 1, 1], CVC_DTYPE_F32, &[3f32]);
     flip(&second, &three, &base, 1);
-    assert!(second.is_busy());
+    assert!(second.is_held());
     latch.open();
     assert_eq!(early.take::<f32>(&first), [-198.0, -196.0, -194.0, -192.0]);
     assert_eq!(base.take::<f32>(&second), [3.0]);
 }
+
+type Operator<'a> = &'a dyn Fn(&Stream, &Tensor) -> Tensor;
 
 #[test]
 fn every_operator_orders_its_input_and_output() {
@@ -156,7 +158,7 @@ fn every_operator_orders_its_input_and_output() {
     let (elements, src) = image(&source, 9);
     let layout = text("CHW");
     let params = normalize_params(&[0.0], &[1.0]);
-    let operators: [(&str, &dyn Fn(&Stream, &Tensor) -> Tensor); 5] = [
+    let operators: [(&str, Operator); 5] = [
         ("flip", &|stream, src| {
             // SAFETY: here and below: structs, texts and places for results.
             new_tensor(|dst| unsafe { cvc_op_flip_new(stream.0, src.0, 1, dst) })
@@ -192,7 +194,7 @@ fn every_operator_orders_its_input_and_output() {
         let copy = Stream::new();
         // SAFETY: a place for the result.
         let after = new_tensor(|dst| unsafe { cvc_op_flip_new(copy.0, output.0, 1, dst) });
-        assert!(second.is_busy() && copy.is_busy(), "{name}");
+        assert!(second.is_held() && copy.is_held(), "{name}");
         latch.open();
         copy.finish();
         assert_eq!(output.take::<u8>(&second), expected, "{name}");

@@ -80,18 +80,14 @@ fn channels() {
     let five = nhwc([1, 2, 2, 5], CVC_DTYPE_U8);
     // SAFETY: places for results.
     unsafe {
-        for words in [["src", "5 channels"]] {
-            let status = CVC_STATUS_INVALID_SHAPE;
-            refused_new(
-                |dst| cvc_op_flip_new(stream.0, five.0, 0, dst),
-                status,
-                &words,
-            );
-            let resize = |dst| cvc_op_pillow_resize_new(stream.0, five.0, 2, 2, 1, 0, dst);
-            refused_new(resize, status, &words);
-            let convert = |dst| cvc_op_convert_to_new(stream.0, five.0, 1, 1.0, 0.0, 0, dst);
-            refused_new(convert, status, &words);
-        }
+        let words = ["src", "5 channels"];
+        let status = CVC_STATUS_INVALID_SHAPE;
+        let flip = |dst| cvc_op_flip_new(stream.0, five.0, 0, dst);
+        refused_new(flip, status, &words);
+        let resize = |dst| cvc_op_pillow_resize_new(stream.0, five.0, 2, 2, 1, 0, dst);
+        refused_new(resize, status, &words);
+        let convert = |dst| cvc_op_convert_to_new(stream.0, five.0, 1, 1.0, 0.0, 0, dst);
+        refused_new(convert, status, &words);
         let layout = text("NCHW");
         new_tensor(|dst| cvc_op_reformat_new(stream.0, five.0, layout.as_ptr(), dst));
     }

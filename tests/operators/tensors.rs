@@ -133,7 +133,7 @@ fn operators_on_empty_tensors_succeed_and_launch_nothing() {
             &["src", "[2, 0, 7, 3]"],
         );
     }
-    assert!(!other.is_busy());
+    assert!(!other.is_held());
     latch.open();
 }
 
