@@ -21,9 +21,8 @@ test: ## set up what is missing, then run every check and test
 test-long: ## the tests that take long: ignored and long ones, and the sanitizers
 	scripts/test_long.sh
 
-demo: venv ## run the Python demonstration on this machine's backend
-	$(CARGO) build --release --locked --quiet
-	CVC_LIBRARY=$(abspath $(TARGET))/release/libcvc.so PYTHONPATH=python_ctypes $(VENV)/python python_ctypes/examples/demo.py
+demo: ## show a real video going through libcvc; ARGS="--frames 500" and such reach the program
+	@scripts/demo.sh $(ARGS)
 
 gpu-bundle: ## collect into build/gpu all that a machine with a GPU needs to run the tests
 	scripts/gpu_bundle.sh
