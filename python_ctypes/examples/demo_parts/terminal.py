@@ -77,9 +77,9 @@ class Terminal:
         separator = f"  {note}" if note else ""
         line = f"{label:<15} {bar} {done:>5}/{total}{separator}{ending}"
         columns = shutil.get_terminal_size().columns
+        self._bar_drawn = True  # first, since Ctrl-C may come between any two lines
         self._stream.write(f"\r{line[: columns - 1]}\x1b[K")
         self._stream.flush()
-        self._bar_drawn = True
 
     def clear_bar(self) -> None:
         if self._bar_drawn:

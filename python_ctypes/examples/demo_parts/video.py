@@ -154,9 +154,7 @@ def _decode(av: Any, path: Path, progress: Progress) -> np.ndarray[Any, Any]:
             if count == most:
                 break
         if count < most and packets < declared:
-            raise DemoError(
-                f"the video {path} is cut short: it ends at frame {count} of {declared}"
-            )
+            raise DemoError(_incomplete(path, count, declared))
     if count == 0:
         raise DemoError(f"the video {path} has no frames")
     return frames[:count]
