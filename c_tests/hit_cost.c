@@ -1,8 +1,8 @@
 // What a hit costs: PAIRS times create and release of one shape beside IDLE idle entries of other shapes.
 //
-//   hit_cost IDLE PAIRS          counted by hit_cost.sh under callgrind, which collects in create_and_release
-//   alone hit_cost IDLE PAIRS sealed   the same with every system call but write and exit forbidden: one more
-//   kills it
+//   hit_cost IDLE PAIRS           counted by hit_cost.sh under callgrind, from create_and_release on
+//   hit_cost IDLE PAIRS current   the same where the description leaves the device to the thread
+//   hit_cost IDLE PAIRS sealed    where a system call other than write and exit kills the program
 #include "fixtures.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static int forbid_system_calls(void) {
 
 int main(int argc, char **argv) {
   if (argc < 3) {
-    fprintf(stderr, "usage: hit_cost IDLE PAIRS [sealed]\n");
+    fprintf(stderr, "usage: hit_cost IDLE PAIRS [current | sealed]\n");
     return 2;
   }
   const long idle = strtol(argv[1], NULL, 10), pairs = strtol(argv[2], NULL, 10);
@@ -63,7 +63,9 @@ int main(int argc, char **argv) {
   cvc_stream_t stream = new_stream();
   // A shape that no idle entry has.
   const int64_t shape[4] = {1, 64, 64, 3};
-  const cvc_tensor_desc_t desc = tensor_desc(CVC_DTYPE_U8, "NHWC", 4, shape);
+  cvc_tensor_desc_t desc = tensor_desc(CVC_DTYPE_U8, "NHWC", 4, shape);
+  if (argc <= 3 || strcmp(argv[3], "current") != 0)
+    desc.device = 0;
   cvc_tensor_t first = NULL; // live meanwhile, so that no idle entry is made in its memory
   REQUIRE_OK(cvc_tensor_create(cache, &desc, stream, &first));
   make_idle_entries(cache, stream, idle);
