@@ -92,7 +92,7 @@ static void elapsed_time(void) {
   CHECK_OK(cvc_event_synchronize(plain, -1));
   CHECK_ERROR(cvc_event_elapsed_ms(start, plain, &milliseconds), CVC_STATUS_INVALID_EVENT, "end");
   CHECK_ERROR(cvc_event_elapsed_ms(start, end, NULL), CVC_STATUS_NULL_POINTER, "milliseconds");
-  CHECK_ERROR(cvc_event_elapsed_ms(NULL, end, &milliseconds), CVC_STATUS_INVALID_EVENT, "start");
+  CHECK_ERROR(cvc_event_elapsed_ms(NULL, end, &milliseconds), CVC_STATUS_INVALID_EVENT, "null");
   CHECK_OK(cvc_event_destroy(start));
   CHECK_OK(cvc_event_destroy(end));
   CHECK_OK(cvc_event_destroy(plain));
