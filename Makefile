@@ -4,6 +4,8 @@ SHELL := /bin/bash
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 VENV := build/venv/bin
+# One compilation of the kernels serves every profile.
+export CVC_KERNEL_CACHE := $(CURDIR)/build/kernels
 
 .DEFAULT_GOAL := help
 .PHONY: help build test test-long demo gpu-bundle header fmt nvcc venv clean
@@ -44,4 +46,4 @@ venv: ## make build/venv with the Python packages that tests and tools need
 
 clean: ## remove what was built; the tools in build/venv and build/nvcc stay
 	$(CARGO) clean
-	rm -rf build/cmake build/c_tests build/install build/gpu build/logs
+	rm -rf build/cmake build/c_tests build/install build/kernels build/logs build/gpu build/gpu-*

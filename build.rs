@@ -31,16 +31,20 @@ const DEVICE_FLAGS: &[&str] = &[
 
 fn main() {
     rerun_rules();
-    host_kernels();
-    match device_kernels() {
-        Kernels::Built => {}
-        Kernels::NoSources | Kernels::NotWanted => without_device_kernels(),
-        Kernels::NoCompiler if required_nvcc() => panic!("CVC_REQUIRE_NVCC is set. {NO_NVCC}"),
-        Kernels::NoCompiler => {
-            println!("cargo:warning={NO_NVCC}");
-            without_device_kernels();
+    let device = plan_device_kernels();
+    // Each of the two compilers works for half a minute, mostly on one core.
+    std::thread::scope(|scope| {
+        scope.spawn(host_kernels);
+        match device {
+            Plan::Compile(nvcc) => device_kernels(&nvcc),
+            Plan::NoSources | Plan::NotWanted => without_device_kernels(),
+            Plan::NoCompiler if required_nvcc() => panic!("CVC_REQUIRE_NVCC is set. {NO_NVCC}"),
+            Plan::NoCompiler => {
+                println!("cargo:warning={NO_NVCC}");
+                without_device_kernels();
+            }
         }
-    }
+    });
     header();
     soname();
 }
@@ -54,14 +58,7 @@ fn rerun_rules() {
     for path in ["build.rs", "cbindgen.toml", "cuda", "src/ffi"] {
         println!("cargo:rerun-if-changed={path}");
     }
-    for name in [
-        "CXX",
-        "CXXFLAGS",
-        "NVCC",
-        "NVCC_CCBIN",
-        "CVC_CUDA_ARCHS",
-        "CVC_REQUIRE_NVCC",
-    ] {
+    for name in ["CXX", "CXXFLAGS", "NVCC", "NVCC_CCBIN", "CVC_CUDA_ARCHS"] {
         println!("cargo:rerun-if-env-changed={name}");
     }
     println!("cargo:rustc-check-cfg=cfg(cvc_no_kernels)");
@@ -100,58 +97,72 @@ fn host_kernels() {
 
 // ---- Kernels for the device ----
 
-enum Kernels {
-    Built,
+enum Plan {
+    Compile(PathBuf),
     NoSources,
     NotWanted,
     NoCompiler,
 }
 
-/// Compiles every `cuda/*.cu` into one fatbin, whose path the crate reads from `CVC_FATBIN`.
-fn device_kernels() -> Kernels {
-    println!("cargo:rustc-env=CVC_FATBIN={}", fatbin().display());
-    let sources = files_in("cuda", "cu");
-    let architectures = architectures();
-    if sources.is_empty() {
-        return Kernels::NoSources;
+fn plan_device_kernels() -> Plan {
+    if device_sources().is_empty() {
+        return Plan::NoSources;
     }
-    if architectures.is_empty() {
-        return Kernels::NotWanted;
+    if architectures().is_empty() {
+        return Plan::NotWanted;
     }
-    let Some(nvcc) = find_nvcc() else {
-        return Kernels::NoCompiler;
-    };
-    println!("cargo:rerun-if-changed={}", nvcc.display());
+    match find_nvcc() {
+        Some(nvcc) => {
+            println!("cargo:rerun-if-changed={}", nvcc.display());
+            // For `cc`, which takes what `NVCC` names for nvcc and what its `compiler` method names for a host compiler.
+            env::set_var("NVCC", &nvcc);
+            Plan::Compile(nvcc)
+        }
+        None => {
+            println!("cargo:rerun-if-env-changed=CVC_REQUIRE_NVCC");
+            Plan::NoCompiler
+        }
+    }
+}
 
+/// Compiles every `cuda/*.cu` into one fatbin, whose path the crate reads from `CVC_FATBIN`.
+fn device_kernels(nvcc: &Path) {
+    println!("cargo:rustc-env=CVC_FATBIN={}", fatbin().display());
     // nvcc makes a fatbin of one file only, so this one includes them all.
     let umbrella = out_dir().join("cvc_kernels.cu");
-    let includes: String = sources
+    let includes: String = device_sources()
         .iter()
         .map(|source| format!("#include \"{}\"\n", manifest_dir().join(source).display()))
         .collect();
     write(&umbrella, &includes);
 
-    let mut command = nvcc_command(&nvcc);
+    let mut command = nvcc_command();
     command
         .args(DEVICE_FLAGS)
         .arg("-I")
         .arg(manifest_dir().join("cuda"));
-    command.args(code_flags(&architectures));
-    command.args(["--threads", &env::var("NUM_JOBS").unwrap_or("1".into())]);
-    command
-        .arg("-fatbin")
-        .arg("-o")
-        .arg(fatbin())
-        .arg(&umbrella);
-    let inputs = Fingerprint::of(&(words(&command), version(&nvcc)));
-    inputs.unless_fresh(&fatbin(), || run(&mut command));
-    Kernels::Built
+    command.args(code_flags(&architectures()));
+    let inputs = Fingerprint::of(&(words(&command), version(nvcc)));
+    inputs.unless_fresh(&fatbin(), || {
+        command.args(["--threads", &env::var("NUM_JOBS").unwrap_or("1".into())]);
+        command
+            .arg("-fatbin")
+            .arg("-o")
+            .arg(fatbin())
+            .arg(&umbrella);
+        run(&mut command);
+    });
 }
 
 /// The image is there in any case, so that the crate embeds one file in every build.
 fn without_device_kernels() {
     write(&fatbin(), "");
+    println!("cargo:rustc-env=CVC_FATBIN={}", fatbin().display());
     println!("cargo:rustc-cfg=cvc_no_kernels");
+}
+
+fn device_sources() -> Vec<PathBuf> {
+    files_in("cuda", "cu")
 }
 
 fn fatbin() -> PathBuf {
@@ -226,9 +237,7 @@ fn version(nvcc: &Path) -> Option<Vec<u8>> {
 }
 
 /// nvcc with the host compiler and flags that `cc` gives it. Nothing is linked, hence no CUDA runtime.
-fn nvcc_command(nvcc: &Path) -> Command {
-    // `cc` takes what `NVCC` names for nvcc; what its `compiler` method names, it takes for a host compiler.
-    env::set_var("NVCC", nvcc);
+fn nvcc_command() -> Command {
     cc::Build::new()
         .cuda(true)
         .cudart("none")
@@ -304,12 +313,34 @@ impl Fingerprint {
         Fingerprint(format!("{:016x}", hasher.finish()))
     }
 
+    /// Makes `output`, unless it is there from the same inputs, or a build of another profile has left it in the folder
+    /// that `CVC_KERNEL_CACHE` names.
     fn unless_fresh(&self, output: &Path, make: impl FnOnce()) {
         let stamp = output.with_extension("stamp");
         if output.is_file() && fs::read_to_string(&stamp).is_ok_and(|text| text == self.0) {
             return;
         }
-        make();
+        let shared = env::var_os("CVC_KERNEL_CACHE").map(|folder| {
+            let name = output.file_name().unwrap_or_default().to_string_lossy();
+            PathBuf::from(folder).join(format!("{}-{name}", self.0))
+        });
+        let copied = |from: &Path, to: &Path| fs::copy(from, to).is_ok();
+        if !shared
+            .as_deref()
+            .is_some_and(|shared| copied(shared, output))
+        {
+            make();
+            if let Some(shared) = shared {
+                // Renamed into place, so that a build beside this one sees a whole file or none. Failing to share is
+                // no failure.
+                let partial = shared.with_extension(std::process::id().to_string());
+                let folder = shared.parent().unwrap_or(Path::new("."));
+                let _ = fs::create_dir_all(folder);
+                if copied(output, &partial) {
+                    let _ = fs::rename(&partial, &shared);
+                }
+            }
+        }
         write(&stamp, &self.0);
     }
 }

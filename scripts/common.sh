@@ -9,6 +9,8 @@ TARGET=${CARGO_TARGET_DIR:-$ROOT/target}
 PYTHON=$BUILD/venv/bin/python
 NVCC_PATH=$BUILD/nvcc/nvidia/cu13/bin/nvcc
 JOBS=$(nproc)
+# One compilation of the kernels serves every profile and target folder.
+export CVC_KERNEL_CACHE=$BUILD/kernels
 mkdir -p "$LOGS"
 
 say() { printf '%s\n' "-- $*"; }

@@ -46,7 +46,9 @@ valgrind_tests() { "$CTEST" --test-dir "$BUILD/c_tests" --output-on-failure -L v
 
 python_tests() {
   cd "$PACKAGE"
-  CVC_LIBRARY=$TARGET/release/libcvc.so "$PYTHON" -m pytest -q -p no:cacheprovider -m 'not long' tests
+  # A file's tests stay in one process, since they may share what they build.
+  CVC_LIBRARY=$TARGET/release/libcvc.so "$PYTHON" -m pytest -q -p no:cacheprovider -m 'not long' \
+    -n "$JOBS" --dist loadfile tests
 }
 
 # Each example is run once, as a reader would: the Rust ones here, those in C by ctest, those in Python by name.
