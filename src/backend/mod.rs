@@ -166,7 +166,7 @@ pub trait Backend: Send + Sync {
     /// Waits for all work of the device, as `stream_synchronize` does for a stream's.
     fn device_synchronize(&self, device: i32, timeout: Option<Duration>) -> Result<bool>;
 
-    /// Queues a hold on the stream that lasts until `latch_open`. Host backend only.
+    /// Queues a hold on the stream that lasts until `latch_open`. For tests.
     fn latch_create(&self, device: i32, stream: StreamHandle) -> Result<u64>;
     fn latch_open(&self, latch: u64) -> Result<()>;
 }

@@ -6,11 +6,12 @@ use super::arguments::{self, handle, opaque, out};
 use super::constants::*;
 use super::error::{guard, guard_release};
 use super::structs::*;
-use crate::cache::{self, Cache};
+use crate::cache::{self, Cache, Scope};
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::memory;
 use crate::object::{self, Handle, ObjectKind};
+use crate::op::resize_store;
 use crate::timeline::Deadline;
 
 struct Default {
@@ -128,7 +129,12 @@ pub extern "C" fn cvc_cache_clear(
 ) -> cvc_status_t {
     guard(|| {
         let scope = arguments::scope(scope)?;
-        cache::clear(find(cache)?, arguments::device(device)?, scope)
+        let device = arguments::device(device)?;
+        cache::clear(find(cache)?, device, scope)?;
+        if scope == Scope::Global {
+            resize_store::clear(device);
+        }
+        Ok(())
     })
 }
 
@@ -245,7 +251,9 @@ pub extern "C" fn cvc_cache_reset_peak(cache: cvc_cache_t, device: i32) -> cvc_s
 pub extern "C" fn cvc_cache_trim(cache: cvc_cache_t, device: i32, keep_bytes: u64) -> cvc_status_t {
     guard(|| {
         find(cache)?;
-        memory::trim(arguments::device(device)?, keep_bytes);
+        let device = arguments::device(device)?;
+        resize_store::clear(device);
+        memory::trim(device, keep_bytes);
         Ok(())
     })
 }

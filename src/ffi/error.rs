@@ -17,9 +17,14 @@ thread_local! {
 
 static SET_UP: Once = Once::new();
 
+extern "C" fn in_forked_child() {
+    process::mark_forked_child();
+}
+
 fn set_up() {
     SET_UP.call_once(|| {
-        process::watch_for_forks();
+        // SAFETY: the handler only stores a flag.
+        unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
         object::install_hooks();
     });
 }

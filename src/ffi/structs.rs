@@ -4,27 +4,34 @@ use std::ffi::{c_char, c_void};
 
 use super::constants::*;
 
+#[repr(C)]
 pub struct CUstream_st {
     _private: [u8; 0],
 }
+#[repr(C)]
 pub struct CUevent_st {
     _private: [u8; 0],
 }
 pub type cvc_stream_t = *mut CUstream_st;
 pub type cvc_event_t = *mut CUevent_st;
 
+#[repr(C)]
 pub struct cvc_cache {
     _private: [u8; 0],
 }
+#[repr(C)]
 pub struct cvc_tensor {
     _private: [u8; 0],
 }
+#[repr(C)]
 pub struct cvc_image {
     _private: [u8; 0],
 }
+#[repr(C)]
 pub struct cvc_image_batch {
     _private: [u8; 0],
 }
+#[repr(C)]
 pub struct cvc_tensor_batch {
     _private: [u8; 0],
 }

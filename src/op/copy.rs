@@ -2,10 +2,11 @@
 
 use smallvec::SmallVec;
 
-use crate::backend::{self, Copy2d, CopyKind, Fill2d};
+use crate::backend::{self, ByteRange, Copy2d, CopyKind, Fill2d};
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::{self, ObjectRef, TensorDesc, MAX_RANK};
+use crate::op::operand::ranges_overlap;
 use crate::timeline::{AccessKind, Stream};
 
 /// One dimension of a copy: how many steps, and the bytes of a step on either side.
@@ -157,6 +158,20 @@ pub fn copy(stream: &'static Stream, src: &ObjectRef, dst: &ObjectRef) -> Result
     };
     if src_data == dst_data && from.strides() == to.strides() {
         return Ok(());
+    }
+    let spans = [(from, src_data), (to, dst_data)].map(|(desc, start)| ByteRange {
+        start,
+        length: desc.span_bytes(),
+        write: false,
+    });
+    if ranges_overlap(&spans[0], &spans[1]) {
+        fail!(
+            Status::InvalidArgument,
+            "dst lies at {dst_data:#x} in {} bytes and overlaps src, which lies at {src_data:#x} in {}; expected memory \
+             apart from it",
+            spans[1].length,
+            spans[0].length
+        );
     }
     object::submit(
         stream,
