@@ -208,11 +208,13 @@ fn check_labels(desc: &TensorDesc, name: &str) -> Result<()> {
             }
         );
     }
-    let is_known = |label: &u8| matches!(label, b'N' | b'C' | b'H' | b'W');
-    if !layout.labels().iter().all(is_known) || layout.index_of(b'W').is_none() {
+    let labels = layout.labels();
+    let once = |label: u8| labels.iter().filter(|known| **known == label).count() <= 1;
+    let is_known = |label: &u8| matches!(label, b'N' | b'C' | b'H' | b'W') && once(*label);
+    if !labels.iter().all(is_known) || layout.index_of(b'W').is_none() {
         fail!(
             Status::InvalidLayout,
-            "{name} has layout \"{layout}\", expected labels among N, C, H and W, and a W"
+            "{name} has layout \"{layout}\", expected labels among N, C, H and W, each once, and a W"
         );
     }
     Ok(())
