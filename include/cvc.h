@@ -25,6 +25,8 @@ typedef struct CUevent_st *cvc_event_t;
 #define CVC_STREAM_LEGACY ((cvc_stream_t)1)
 /** The calling thread's own default stream on its current device. */
 #define CVC_STREAM_PER_THREAD ((cvc_stream_t)2)
+/** The calling thread's current device, where a device ordinal is asked for. */
+#define CVC_DEVICE_CURRENT (-1)
 /** No stream: the caller names no consumer, so memory with work still pending is not considered. */
 #define CVC_STREAM_NONE ((cvc_stream_t)-1)
 

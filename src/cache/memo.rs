@@ -18,6 +18,8 @@ pub struct RawRequest<'a> {
     pub words: &'a [u64; MEMO_WORDS],
     pub cache: u64,
     pub stream: usize,
+    /// The thread's current device where the words say that, else -1.
+    pub current_device: i32,
 }
 
 #[derive(Clone, Copy)]
@@ -25,6 +27,7 @@ struct Memo {
     words: [u64; MEMO_WORDS],
     cache: u64,
     stream: usize,
+    current_device: i32,
     /// Of the timeline, when `resolved` was looked up.
     epoch: u64,
     resolved: Option<&'static Stream>,
@@ -42,6 +45,7 @@ impl Memos {
             words: [0; MEMO_WORDS],
             cache: 0,
             stream: 0,
+            current_device: -1,
             epoch: 0,
             resolved: None,
             index: std::ptr::null(),
@@ -84,6 +88,7 @@ pub fn recall(request: &RawRequest) -> Option<*mut Entry> {
         let memo = &memos.0[request.place()];
         let others = (memo.cache ^ request.cache)
             | (memo.stream ^ request.stream) as u64
+            | (memo.current_device ^ request.current_device) as u64
             | (memo.epoch ^ epoch);
         if others != 0 || memo.index.is_null() || !request.has_words(&memo.words) {
             return None;
@@ -125,6 +130,7 @@ pub unsafe fn note(request: &RawRequest, entry: *mut Entry, resolved: Option<&'s
             words: *request.words,
             cache: request.cache,
             stream: request.stream,
+            current_device: request.current_device,
             epoch: timeline::epoch(),
             resolved,
             index,

@@ -88,7 +88,7 @@ pub unsafe extern "C" fn cvc_tensor_create(
     })
 }
 
-/// The words of a descriptor that is just as this version knows it and names its device.
+/// The words of a descriptor that is just as this version knows it.
 #[inline(always)]
 unsafe fn raw_request<'a>(
     desc: *const cvc_tensor_desc_t,
@@ -101,13 +101,18 @@ unsafe fn raw_request<'a>(
     }
     // SAFETY: the caller's struct begins with its size, which says that it has all these words; it has no padding.
     unsafe {
-        if (*desc).struct_size != size_of::<cvc_tensor_desc_t>() || (*desc).device < 0 {
+        if (*desc).struct_size != size_of::<cvc_tensor_desc_t>() {
             return None;
         }
+        let current_device = match (*desc).device {
+            CVC_DEVICE_CURRENT => backend::current().ok()?.current_device().ok()?,
+            _ => -1,
+        };
         Some(RawRequest {
             words: &*desc.cast(),
             cache: handle(cache),
             stream: stream as usize,
+            current_device,
         })
     }
 }

@@ -424,18 +424,18 @@ pub fn event_create(device: i32, timing: bool) -> Result<EventHandle> {
 }
 
 pub fn event_destroy(event: EventHandle) -> Result<()> {
-    let device = event_device(event)?;
+    let device = event_device(event, "event")?;
     backend::current()?.event_destroy(device, event)?;
     REGISTRY.lock().events.remove(&event);
     Ok(())
 }
 
 /// The device of an event of `cvc_event_create`; for others the calling thread's current device.
-fn event_device(event: EventHandle) -> Result<i32> {
+fn event_device(event: EventHandle, argument: &str) -> Result<i32> {
     if event == 0 {
         fail!(
             Status::InvalidEvent,
-            "event is null, expected one from cvc_event_create"
+            "{argument} is null, expected one from cvc_event_create"
         );
     }
     if let Some(state) = REGISTRY.lock().events.get(&event) {
@@ -446,7 +446,11 @@ fn event_device(event: EventHandle) -> Result<i32> {
 
 /// Records `event` behind everything queued on the stream.
 pub fn event_record(event: EventHandle, stream: &'static Stream) -> Result<()> {
-    check_device(stream.handle(), stream.device(), event_device(event)?)?;
+    check_device(
+        stream.handle(),
+        stream.device(),
+        event_device(event, "event")?,
+    )?;
     let version = REGISTRY.lock().events.get_mut(&event).map(|state| {
         state.version += 1;
         state.recorded = None;
@@ -481,7 +485,7 @@ fn unchanged(event: EventHandle, before: Option<Recorded>) -> Option<Recorded> {
 }
 
 pub fn event_query(event: EventHandle) -> Result<bool> {
-    let device = event_device(event)?;
+    let device = event_device(event, "event")?;
     let before = recorded(event);
     let done = backend::current()?.event_query(device, event)?;
     if let (true, Some(recorded)) = (done, unchanged(event, before)) {
@@ -491,7 +495,7 @@ pub fn event_query(event: EventHandle) -> Result<bool> {
 }
 
 pub fn event_synchronize(event: EventHandle, deadline: Deadline) -> Result<bool> {
-    let device = event_device(event)?;
+    let device = event_device(event, "event")?;
     let before = recorded(event);
     let done = backend::current()?.event_synchronize(device, event, deadline.remaining())?;
     if let (true, Some(recorded)) = (done, unchanged(event, before)) {
@@ -501,14 +505,14 @@ pub fn event_synchronize(event: EventHandle, deadline: Deadline) -> Result<bool>
 }
 
 pub fn event_elapsed_ms(start: EventHandle, end: EventHandle) -> Result<f32> {
-    let device = event_device(start)?;
-    event_device(end)?;
+    let device = event_device(start, "start")?;
+    event_device(end, "end")?;
     backend::current()?.event_elapsed_ms(device, start, end)
 }
 
 /// Makes the stream wait for the event's latest record.
 pub fn stream_wait_event(stream: &'static Stream, event: EventHandle) -> Result<()> {
-    event_device(event)?;
+    event_device(event, "event")?;
     let before = recorded(event);
     backend::current()?.stream_wait_event(stream.device(), stream.handle(), event)?;
     if let Some(recorded) = unchanged(event, before) {
