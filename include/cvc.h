@@ -80,11 +80,6 @@ typedef struct CUevent_st *cvc_event_t;
 #define CVC_MAX_PLANES 6
 
 /**
- * The calling thread's current device, where a device ordinal is asked for.
- */
-#define CVC_DEVICE_CURRENT -1
-
-/**
  * Version of the binary interface. Programs built for one work with every library of the same.
  */
 #define CVC_ABI_VERSION 1
