@@ -94,11 +94,11 @@ struct Want {
 
 impl Want {
     fn take_left_over(&self, resolved: &Resolved) -> Option<Acquired> {
-        self.take_take_left_over(resolved, false)
+        self.take_shared(resolved, false)
     }
 
     /// Takes from what ended threads have left: what is ordered on the stream, or with `any` whatever fits.
-    fn take_take_left_over(&self, resolved: &Resolved, any: bool) -> Option<Acquired> {
+    fn take_shared(&self, resolved: &Resolved, any: bool) -> Option<Acquired> {
         let mut state = self.cache.shared.lock();
         let shared = state.device(self.device)?;
         if shared.counters.held_count == 0 {
@@ -136,7 +136,7 @@ impl Want {
             indexed = retention.reserve(bytes);
         }
         if !indexed {
-            if let Some(acquired) = self.under_pressure(resolved)? {
+            if let Some(acquired) = self.under_pressure(resolved) {
                 return Ok(acquired);
             }
         }
@@ -181,7 +181,7 @@ impl Want {
         let first = memory::allocate(self.device, resolved.bytes, resolved.align, false);
         let first = match first {
             Err(error) if error.status == Status::OutOfMemory => {
-                if let Some(acquired) = self.under_pressure(resolved)? {
+                if let Some(acquired) = self.under_pressure(resolved) {
                     return Ok(New::Reused(acquired));
                 }
                 memory::allocate(self.device, resolved.bytes, resolved.align, true)
@@ -192,10 +192,8 @@ impl Want {
     }
 
     /// Memory whose work is not over, made ordered by waits on the GPU. Only for a caller that names its stream.
-    fn under_pressure(&self, resolved: &Resolved) -> Result<Option<Acquired>> {
-        let Some(stream) = self.stream else {
-            return Ok(None);
-        };
+    fn under_pressure(&self, resolved: &Resolved) -> Option<Acquired> {
+        let stream = self.stream?;
         let own = {
             let mut state = self.index.lock();
             // SAFETY: the shape is this index's.
@@ -205,10 +203,8 @@ impl Want {
         };
         let found = own
             .map(|(entry, same_shape)| Acquired { entry, same_shape })
-            .or_else(|| self.take_take_left_over(resolved, true));
-        let Some(acquired) = found else {
-            return Ok(None);
-        };
+            .or_else(|| self.take_shared(resolved, true));
+        let acquired = found?;
         // SAFETY: the entry is the caller's alone.
         let ordered = unsafe {
             (*acquired.entry)
@@ -216,12 +212,13 @@ impl Want {
                 .get_mut()
                 .order(AccessKind::Write, stream)
         };
-        if let Err(error) = ordered {
-            // SAFETY: as above; nothing was changed but its place.
-            unsafe { super::release(self.cache, acquired.entry) };
-            return Err(error);
+        if ordered.is_err() {
+            // What cannot be ordered is not offered again: its bytes go back once its work is seen complete.
+            // SAFETY: as above.
+            unsafe { super::discard(self.cache, acquired.entry) };
+            return None;
         }
-        Ok(Some(acquired))
+        Some(acquired)
     }
 
     fn make_live(&self, entry: *mut Entry, indexed: bool) {

@@ -4,7 +4,7 @@ use super::index::Index;
 use super::{free_entries, lock_drained, take_done_waiting, thread, wrap, Cache, CACHES};
 use crate::error::Result;
 use crate::memory::{self, Reclaim};
-use crate::timeline::Deadline;
+use crate::timeline::{self, Deadline};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -69,6 +69,8 @@ pub fn clear(cache: &'static Cache, device: i32, scope: Scope) -> Result<()> {
 /// Ends a cache whose last handle is gone: keeps nothing from now on, and gives back what it held as soon as its work is
 /// done. Waits for nothing; live objects go on living.
 pub fn close(cache: &'static Cache) {
+    // No thread's memo serves the handle any more.
+    timeline::forget_lookups();
     for place in 0..super::MAX_DEVICES {
         let Some(device) = cache.devices[place].get() else {
             continue;

@@ -72,6 +72,9 @@ impl DeviceIndex {
         let mut next = self.ages.iter();
         while left > 0 {
             let Some(entry) = next.next() else { break };
+            if *budget == 0 {
+                break;
+            }
             // SAFETY: as in `evict`.
             unsafe {
                 if !(*entry).transient {

@@ -7,7 +7,7 @@ use super::entry::Entry;
 use super::index::Index;
 use super::table::Shape;
 use super::thread;
-use crate::timeline::{self, Stream};
+use crate::timeline::Stream;
 
 /// Words of a raw request: whatever the caller passed.
 pub const MEMO_WORDS: usize = 22;
@@ -20,6 +20,8 @@ pub struct RawRequest<'a> {
     pub stream: usize,
     /// The thread's current device where the words say that, else -1.
     pub current_device: i32,
+    /// `timeline::epoch` from before the stream was looked up.
+    pub epoch: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -83,13 +85,12 @@ impl RawRequest<'_> {
 /// An idle entry for a request that this thread made before, ready for its stream. Makes no driver call.
 #[inline(always)]
 pub fn recall(request: &RawRequest) -> Option<*mut Entry> {
-    let epoch = timeline::epoch();
     thread::with_memos(|memos| {
         let memo = &memos.0[request.place()];
         let others = (memo.cache ^ request.cache)
             | (memo.stream ^ request.stream) as u64
             | (memo.current_device ^ request.current_device) as u64
-            | (memo.epoch ^ epoch);
+            | (memo.epoch ^ request.epoch);
         if others != 0 || memo.index.is_null() || !request.has_words(&memo.words) {
             return None;
         }
@@ -116,6 +117,10 @@ pub fn recall(request: &RawRequest) -> Option<*mut Entry> {
 /// `entry` is live, the caller's alone, and of the given device.
 #[cold]
 pub unsafe fn note(request: &RawRequest, entry: *mut Entry, resolved: Option<&'static Stream>) {
+    if resolved.is_some_and(|stream| !stream.is_known_by_handle()) {
+        // The handle of somebody else's stream may name another one next time.
+        return;
+    }
     // SAFETY: the caller's promise; indexes are never freed.
     unsafe {
         let index = (*entry).owner;
@@ -131,7 +136,7 @@ pub unsafe fn note(request: &RawRequest, entry: *mut Entry, resolved: Option<&'s
             cache: request.cache,
             stream: request.stream,
             current_device: request.current_device,
-            epoch: timeline::epoch(),
+            epoch: request.epoch,
             resolved,
             index,
             device: std::ptr::from_mut(device),

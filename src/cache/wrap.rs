@@ -52,23 +52,35 @@ pub fn acquire(
     Ok(entry)
 }
 
-/// The last reference to a wrap is gone: its owner hears now, or once its work is seen complete.
+/// The last reference to a wrap is gone: its owner hears now, or once its work is seen complete. Its shell is kept for
+/// later wraps where `keep_shell` says so.
 ///
 /// # Safety
 /// `entry` is a wrap and the caller's alone.
-pub unsafe fn release(cache: &'static Cache, entry: *mut Entry) {
+pub unsafe fn release(cache: &'static Cache, entry: *mut Entry, keep_shell: bool) {
     // SAFETY: the caller's promise; `owner` is never freed.
     unsafe {
         let index: &'static Index = &*(*entry).owner;
+        (*entry).transient = !keep_shell;
         let done = (*entry).accesses.get_mut().poll();
         let mut state = index.lock();
+        let closed = state.closed;
         if let Some(device) = state.device((*entry).device) {
             device.counters.wrapped_count -= 1;
             if (*entry).epoch == device.epoch {
                 device.counters.indexed_wrapped -= 1;
             }
-            if !done {
+            if !done && !closed {
                 device.waiting.push(entry);
+            } else if !done {
+                // The owner's thread has ended: whoever looks at the shared index tells the owner.
+                let retention = device.retention;
+                let mut shared = cache.shared.lock();
+                (*entry).owner = &cache.shared;
+                shared
+                    .device_or_new((*entry).device, retention)
+                    .waiting
+                    .push(entry);
             }
         }
         let over = state.is_over();
@@ -95,7 +107,7 @@ pub unsafe fn finish(entry: *mut Entry) {
             callback(context);
         }
         let index = (*entry).owner;
-        if thread::owns(index) {
+        if thread::owns(index) && !(*entry).transient {
             let mut state = (*index).lock();
             if let Some(device) = state.device((*entry).device) {
                 if (*entry).epoch == device.epoch {

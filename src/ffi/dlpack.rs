@@ -1,6 +1,7 @@
 //! DLPack: tensors out to other libraries and in from them. Struct layouts are those of dlpack.h 1.x.
 
 use std::ffi::{c_char, c_void};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use super::arguments::{self, opaque, out};
 use super::cache;
@@ -8,14 +9,14 @@ use super::constants::*;
 use super::error::guard;
 use super::structs::*;
 use super::tensor::layout_text;
-use crate::backend::{self, BackendKind};
+use crate::backend::{self, BackendKind, STREAM_LEGACY};
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::{
     self, Dtype, DtypeKind, ForeignMemory, Layout, ObjectRef, TensorDesc, MAX_RANK,
 };
 use crate::observe::process;
-use crate::timeline::{AccessKind, Stream};
+use crate::timeline::{self, AccessKind, Stream, StreamKind};
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -84,10 +85,13 @@ impl Export {
             std::mem::forget(self);
             return;
         }
-        if let Some(stream) = self.consumer {
-            // An error leaves the access noted, so that the memory counts as in use.
-            let _ = object::end_access(&self.object, stream, AccessKind::Write);
-        }
+        // Importers call this through a C function, which no panic may cross.
+        let _ = catch_unwind(AssertUnwindSafe(move || {
+            if let Some(stream) = self.consumer {
+                // An error leaves the access noted, so that the memory counts as in use.
+                let _ = object::end_access(&self.object, stream, AccessKind::Write);
+            }
+        }));
     }
 }
 
@@ -250,6 +254,11 @@ pub unsafe extern "C" fn cvc_tensor_to_dlpack(
         let tensor = dl_tensor(&mut export)?;
         if let Some(stream) = consumer {
             object::begin_access(&export.object, stream, AccessKind::Write)?;
+            if stream.kind() == StreamKind::PerThread {
+                // The deleter may run on another thread, where the handle means another stream. The legacy stream orders
+                // with every thread's own.
+                export.consumer = Some(timeline::resolve(STREAM_LEGACY, stream.device())?);
+            }
         }
         let context = Box::into_raw(export).cast();
         *managed = if versioned == 1 {

@@ -103,7 +103,7 @@ pub unsafe extern "C" fn cvc_image_batch_get(
             arguments::image_batch(batch, "batch")?
                 .image_batch()
                 .get(index)?
-                .share(),
+                .share()?,
         );
         Ok(())
     })

@@ -49,7 +49,7 @@ pub extern "C" fn cvc_stream_destroy(stream: cvc_stream_t) -> cvc_status_t {
 /// Tells the library that a stream of somebody else lives until `cvc_stream_unregister`, so that it may order work on it
 /// at any time. Without it such a stream is touched only in calls that pass it, each of which records an event there.
 ///
-/// @param flags 0 or `CVC_STREAM_ANNOUNCES_CAPTURES`
+/// @param flags 0 or `CVC_STREAM_ANNOUNCES_CAPTURES`, which is accepted; captures are looked for in any case
 #[no_mangle]
 pub extern "C" fn cvc_stream_register(
     device: i32,
@@ -57,13 +57,9 @@ pub extern "C" fn cvc_stream_register(
     flags: u32,
 ) -> cvc_status_t {
     guard(|| {
-        let flags = arguments::flags(flags, CVC_STREAM_ANNOUNCES_CAPTURES, "flags")?;
+        arguments::flags(flags, CVC_STREAM_ANNOUNCES_CAPTURES, "flags")?;
         let device = arguments::device(device)?;
-        timeline::register(
-            device,
-            stream as usize,
-            flags & CVC_STREAM_ANNOUNCES_CAPTURES != 0,
-        )
+        timeline::register(device, stream as usize)
     })
 }
 

@@ -15,7 +15,7 @@ use crate::object::{
     self, Dtype, ForeignMemory, Format, Layout, ObjectKind, ObjectRef, TensorDesc, TensorRequest,
     MAX_RANK,
 };
-use crate::timeline::Deadline;
+use crate::timeline::{self, Deadline};
 
 #[inline(always)]
 fn rank(rank: i32, name: &str) -> Result<usize> {
@@ -113,6 +113,7 @@ unsafe fn raw_request<'a>(
             cache: handle(cache),
             stream: stream as usize,
             current_device,
+            epoch: timeline::epoch(),
         })
     }
 }

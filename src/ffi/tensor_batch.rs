@@ -106,7 +106,7 @@ pub unsafe extern "C" fn cvc_tensor_batch_get(
             arguments::tensor_batch(batch, "batch")?
                 .tensor_batch()
                 .get(index)?
-                .share(),
+                .share()?,
         );
         Ok(())
     })

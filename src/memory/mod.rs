@@ -95,7 +95,7 @@ pub fn allocate(device: i32, bytes: u64, align: u64, may_wait: bool) -> Result<B
             .map_or(0, |reclaim| reclaim(device, taken, how));
         let collected = match how {
             Reclaim::Completed => collect(device),
-            Reclaim::Waiting => collect_waiting(device, Deadline::NEVER)?,
+            Reclaim::Waiting => collect_waiting(device, Deadline::NEVER).unwrap_or(0),
         };
         if reclaimed + collected > 0 {
             result = backend.memory_allocate(device, taken);
@@ -182,21 +182,17 @@ pub fn collect(device: i32) -> u64 {
     finish(pool, done)
 }
 
-/// Like `collect`, after waiting for each block's work; stops at the deadline.
+/// Like `collect`, after waiting for each block's work; stops at the deadline. An error for one block keeps none of the
+/// others; it is returned where nothing was collected.
 pub fn collect_waiting(device: i32, deadline: Deadline) -> Result<u64> {
-    let pool = pool(device);
-    let mut bytes = 0;
-    loop {
-        let Some((block, accesses)) = pool.deferred.lock().pop_front() else {
-            return Ok(bytes);
-        };
-        match accesses.wait(deadline) {
-            Ok(true) => bytes += finish(pool, vec![block]),
-            other => {
-                pool.deferred.lock().push_front((block, accesses));
-                return other.map(|_| bytes);
-            }
-        }
+    let mut open = Accesses::default();
+    for (_, accesses) in pool(device).deferred.lock().iter() {
+        open.merge(accesses);
+    }
+    let waited = open.wait(deadline);
+    match (collect(device), waited) {
+        (0, Err(error)) => Err(error),
+        (bytes, _) => Ok(bytes),
     }
 }
 

@@ -66,6 +66,7 @@ pub fn begin_access(object: &ObjectRef, stream: &'static Stream, kind: AccessKin
 
 /// After a launch by others: notes the access, which covers all that is queued on the stream by now.
 pub fn end_access(object: &ObjectRef, stream: &'static Stream, kind: AccessKind) -> Result<()> {
+    stream.check_not_capturing()?;
     note(stream, &[(object.root(), kind)])
 }
 

@@ -149,8 +149,14 @@ fn check_device(batch: &Object, item: &Object, argument: &str) -> Result<()> {
 }
 
 /// Adds all of `new`, or none.
-fn push(items: &Mutex<Vec<ObjectRef>>, capacity: i32, new: Vec<ObjectRef>) -> Result<()> {
+fn push(
+    items: &Mutex<Vec<ObjectRef>>,
+    capacity: i32,
+    new: Vec<ObjectRef>,
+    check: impl Fn(Option<&ObjectRef>, &[ObjectRef]) -> Result<()>,
+) -> Result<()> {
     let mut items = items.lock();
+    check(items.first(), &new)?;
     if items.len() + new.len() > capacity as usize {
         fail!(
             Status::CapacityExceeded,
@@ -260,25 +266,24 @@ impl Object {
             check_device(self, image, &format!("images[{i}]"))?;
         }
         let batch = self.image_batch();
-        push(&batch.items, batch.capacity, images)
+        push(&batch.items, batch.capacity, images, |_, _| Ok(()))
     }
 
     /// Adds tensors to this tensor batch, all or none. The first one decides rank, dtype and layout.
     pub fn push_tensors(&self, tensors: Vec<ObjectRef>) -> Result<()> {
-        let batch = self.tensor_batch();
-        let first = batch
-            .items
-            .lock()
-            .first()
-            .cloned()
-            .or_else(|| tensors.first().cloned());
         for (i, tensor) in tensors.iter().enumerate() {
             check_device(self, tensor, &format!("tensors[{i}]"))?;
-            if let Some(first) = &first {
-                check_alike(first, tensor, &format!("tensors[{i}]"))?;
-            }
         }
-        push(&batch.items, batch.capacity, tensors)
+        let batch = self.tensor_batch();
+        push(&batch.items, batch.capacity, tensors, |first, new| {
+            let first = first.or(new.first());
+            for (i, tensor) in new.iter().enumerate() {
+                if let Some(first) = first {
+                    check_alike(first, tensor, &format!("tensors[{i}]"))?;
+                }
+            }
+            Ok(())
+        })
     }
 }
 

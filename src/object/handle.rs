@@ -77,18 +77,24 @@ impl Word {
     }
 
     /// Adds a user reference to an object that is alive: a first one again where its users had let go.
-    pub fn reopen(&self, slot: u32) -> (Handle, bool) {
+    pub fn reopen(&self, slot: u32) -> Result<(Handle, bool)> {
         let mut word = self.0.load(Ordering::Acquire);
         loop {
+            if word & USERS_MASK == USERS_MASK {
+                fail!(
+                    Status::CapacityExceeded,
+                    "the object has {USERS_MASK} references, the most there can be"
+                );
+            }
             match self
                 .0
                 .compare_exchange_weak(word, word + 1, Ordering::AcqRel, Ordering::Acquire)
             {
                 Ok(_) => {
-                    return (
+                    return Ok((
                         (word & !USERS_MASK) | u64::from(slot),
                         word & USERS_MASK == 0,
-                    )
+                    ))
                 }
                 Err(now) => word = now,
             }

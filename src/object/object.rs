@@ -13,6 +13,7 @@ use super::handle::{self, Handle, ObjectKind, Word};
 use super::image_desc::ImageDesc;
 use super::tensor_desc::TensorDesc;
 use crate::cache::{self, Cache, Entry, Hooks};
+use crate::error::Result;
 
 /// What an object is. Written only while one caller owns the object alone; read-only while it is alive.
 pub enum Body {
@@ -159,13 +160,13 @@ impl Object {
     }
 
     /// A handle for one more user reference.
-    pub fn share(&self) -> Handle {
-        let (handle, first) = self.word.reopen(self.slot);
+    pub fn share(&self) -> Result<Handle> {
+        let (handle, first) = self.word.reopen(self.slot)?;
         if first {
             // All users together hold one reference.
             self.references.fetch_add(1, Ordering::Relaxed);
         }
-        handle
+        Ok(handle)
     }
 
     /// Gives up one reference; the last one ends the object.
@@ -235,7 +236,7 @@ pub unsafe fn set_body(entry: *mut Entry, body: Body, parent: Option<ObjectRef>)
 }
 
 /// A view of `parent`'s root: a live object that owns no memory and keeps the root.
-pub fn open_view(parent: &ObjectRef, body: Body, kind: ObjectKind) -> crate::error::Result<Handle> {
+pub fn open_view(parent: &ObjectRef, body: Body, kind: ObjectKind) -> Result<Handle> {
     let root = match ObjectRef::try_new(parent.root()) {
         Some(root) => root,
         None => unreachable!("a live view keeps its root alive"),
@@ -298,7 +299,7 @@ unsafe fn end_other(object: *mut Object) {
         }
         let entry: *mut Entry = object.cast();
         if (*entry).is_wrap() {
-            cache::release_wrap(cache, entry);
+            cache::release_wrap(cache, entry, !(*object).word.is_worn_out());
         } else if (*object).word.is_worn_out() {
             cache::discard(cache, entry);
         } else {

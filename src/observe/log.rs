@@ -1,6 +1,7 @@
 //! Messages for the person who runs the program: to a callback where one is set, and to standard error.
 
 use std::fmt::Display;
+use std::io::Write;
 
 use parking_lot::Mutex;
 
@@ -29,7 +30,8 @@ pub fn write(level: Level, message: impl Display) {
         Level::Warning => "warning",
         Level::Info => "info",
     };
-    eprintln!("cvc: {name}: {text}");
+    // A closed standard error is no reason to fail.
+    let _ = writeln!(std::io::stderr(), "cvc: {name}: {text}");
     let callback = CALLBACK.lock().clone();
     if let Some(callback) = callback {
         callback(level, &text);

@@ -62,7 +62,8 @@ impl Accesses {
     }
 
     pub fn last_stream(&self) -> Option<&'static Stream> {
-        self.list.last().map(|access| access.stream)
+        let open = self.list.iter().rev().find(|access| !access.is_done())?;
+        open.stream.is_alive().then_some(open.stream)
     }
 
     /// Every access is known to be complete; asks no driver.
@@ -111,6 +112,12 @@ impl Accesses {
 
     /// Notes an access that has been queued.
     pub fn record(&mut self, kind: AccessKind, stream: &'static Stream, sequence: u64) {
+        // Of two threads that use one stream, the later access may be noted first: it must not be lost.
+        let sequence = self
+            .list
+            .iter()
+            .filter(|access| std::ptr::eq(access.stream, stream))
+            .fold(sequence, |latest, access| latest.max(access.sequence));
         let new = Access {
             stream,
             sequence,
@@ -141,11 +148,18 @@ impl Accesses {
 
     /// Waits on the host until every access is done; `false` when the deadline passed first.
     pub fn wait(&self, deadline: Deadline) -> Result<bool> {
+        let mut result = Ok(true);
         for access in &self.list {
-            if !access.is_done() && !access.stream.wait_on_host(access.sequence, deadline)? {
-                return Ok(false);
+            if access.is_done() {
+                continue;
+            }
+            match access.stream.wait_on_host(access.sequence, deadline) {
+                Ok(true) => {}
+                Ok(false) => return result.map(|_| false),
+                // The others are waited for all the same.
+                Err(error) => result = Err(error),
             }
         }
-        Ok(true)
+        result
     }
 }

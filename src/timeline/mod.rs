@@ -12,7 +12,7 @@ mod stream;
 pub use access::{Access, AccessKind, Accesses, Home};
 pub use registry::{
     create, destroy, device_synchronize, epoch, event_create, event_destroy, event_elapsed_ms,
-    event_query, event_record, event_synchronize, register, resolve, resolve_alone,
+    event_query, event_record, event_synchronize, forget_lookups, register, resolve, resolve_alone,
     stream_wait_event, unregister,
 };
 pub use stream::{Deadline, Stream, StreamKind};

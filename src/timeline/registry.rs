@@ -12,6 +12,7 @@ use super::stream::{Deadline, Identity, Stream, StreamKind};
 use crate::backend::{self, EventHandle, StreamHandle, STREAM_LEGACY, STREAM_PER_THREAD};
 use crate::error::{Result, Status};
 use crate::fail;
+use crate::observe::process;
 
 const MAX_DEVICES: usize = 64;
 /// So many foreign streams are kept before those that are through are forgotten.
@@ -71,6 +72,9 @@ struct PerThread {
 
 impl Drop for PerThread {
     fn drop(&mut self) {
+        if process::is_forked_child() {
+            return;
+        }
         for stream in self.streams.drain(..).flatten() {
             // A per-thread stream is never touched here: this only marks it.
             let _ = stream.retire();
@@ -105,18 +109,14 @@ impl Registry {
         Box::leak(Box::new(Stream::new(identity)))
     }
 
+    /// Forgets foreign streams that are through. Their slots are not used again: a call or an export may still mean them.
     fn forget_idle_foreign(&mut self) {
         if self.foreign.len() < FOREIGN_BEFORE_SWEEP {
             return;
         }
-        let retired = &mut self.retired;
         self.foreign.retain(|_, stream| {
             stream.poll();
-            if stream.completed() != stream.last_submitted() || stream.retire().is_err() {
-                return true;
-            }
-            retired.push(stream);
-            false
+            stream.completed() != stream.last_submitted()
         });
     }
 }
@@ -125,6 +125,11 @@ impl Registry {
 #[inline(always)]
 pub fn epoch() -> u64 {
     EPOCH.load(Ordering::Acquire)
+}
+
+/// Makes every look-up from before void.
+pub fn forget_lookups() {
+    EPOCH.fetch_add(1, Ordering::AcqRel);
 }
 
 /// The stream that `handle` names in a call for `device`: 0 and 1 are that device's legacy default stream, 2 the calling
@@ -187,7 +192,6 @@ fn resolve_slow(
         device,
         id: identity.id,
         kind: StreamKind::Foreign,
-        announces_captures: false,
     });
     registry.foreign.insert(identity.id, stream);
     Ok(stream)
@@ -233,7 +237,6 @@ fn legacy(device: i32) -> Result<&'static Stream> {
         device,
         id: 1,
         kind: StreamKind::Legacy,
-        announces_captures: true,
     });
     place.store(std::ptr::from_ref(stream).cast_mut(), Ordering::Release);
     Ok(stream)
@@ -246,7 +249,6 @@ fn per_thread(device: i32) -> Result<&'static Stream> {
             device,
             id: 2,
             kind: StreamKind::PerThread,
-            announces_captures: false,
         })
     };
     let found = PER_THREAD.try_with(|own| {
@@ -277,7 +279,6 @@ pub fn create(device: i32, blocking: bool) -> Result<StreamHandle> {
         device,
         id,
         kind: StreamKind::Created,
-        announces_captures: false,
     });
     registry.known.insert(handle, Entry { stream, device });
     Ok(handle)
@@ -292,7 +293,7 @@ pub fn destroy(handle: StreamHandle) -> Result<()> {
 }
 
 /// Makes a foreign stream one that the library may touch at any time until `unregister`; its owner keeps it alive.
-pub fn register(device: i32, handle: StreamHandle, announces_captures: bool) -> Result<()> {
+pub fn register(device: i32, handle: StreamHandle) -> Result<()> {
     if handle <= STREAM_PER_THREAD || handle == StreamHandle::MAX {
         fail!(
             Status::InvalidStream,
@@ -308,17 +309,13 @@ pub fn register(device: i32, handle: StreamHandle, announces_captures: bool) -> 
             "stream {handle:#x} is created by the library or registered already"
         );
     }
-    if let Some(foreign) = registry.foreign.remove(&identity.id) {
-        // Its accesses go on under the old slot, where each has its event.
-        foreign.retire()?;
-        registry.retired.push(foreign);
-    }
+    // The old slot is not used again: its accesses go on there, where each has its event.
+    registry.foreign.remove(&identity.id);
     let stream = registry.slot(Identity {
         handle,
         device,
         id: identity.id,
         kind: StreamKind::Registered,
-        announces_captures,
     });
     registry.known.insert(handle, Entry { stream, device });
     EPOCH.fetch_add(1, Ordering::AcqRel);
@@ -425,9 +422,13 @@ pub fn event_create(device: i32, timing: bool) -> Result<EventHandle> {
 
 pub fn event_destroy(event: EventHandle) -> Result<()> {
     let device = event_device(event, "event")?;
-    backend::current()?.event_destroy(device, event)?;
-    REGISTRY.lock().events.remove(&event);
-    Ok(())
+    // Removed first: once destroyed, its handle may be another event's.
+    let state = REGISTRY.lock().events.remove(&event);
+    let destroyed = backend::current()?.event_destroy(device, event);
+    if let (Err(_), Some(state)) = (&destroyed, state) {
+        REGISTRY.lock().events.insert(event, state);
+    }
+    destroyed
 }
 
 /// The device of an event of `cvc_event_create`; for others the calling thread's current device.
@@ -457,6 +458,10 @@ pub fn event_record(event: EventHandle, stream: &'static Stream) -> Result<()> {
         state.version
     });
     let (covers, waits) = stream.record_now(event)?;
+    if stream.is_capturing()? {
+        // The record is the graph's: it tells nothing of the live timeline.
+        return Ok(());
+    }
     if let (Some(version), Some(state)) = (version, REGISTRY.lock().events.get_mut(&event)) {
         if state.version == version {
             state.recorded = Some(Recorded {
@@ -515,6 +520,10 @@ pub fn stream_wait_event(stream: &'static Stream, event: EventHandle) -> Result<
     event_device(event, "event")?;
     let before = recorded(event);
     backend::current()?.stream_wait_event(stream.device(), stream.handle(), event)?;
+    if stream.is_capturing()? {
+        // The wait is the graph's, not the stream's.
+        return Ok(());
+    }
     if let Some(recorded) = unchanged(event, before) {
         stream.remember_wait(recorded.stream, recorded.covers, &recorded.waits);
     }

@@ -75,7 +75,25 @@ pub(super) struct Identity {
     pub device: i32,
     pub id: u64,
     pub kind: StreamKind,
-    pub announces_captures: bool,
+}
+
+impl Identity {
+    fn is_capturing(&self) -> Result<bool> {
+        // The legacy stream cannot capture.
+        Ok(self.kind != StreamKind::Legacy
+            && backend::current()?.stream_is_capturing(self.device, self.handle)?)
+    }
+
+    fn check_not_capturing(&self) -> Result<()> {
+        if self.is_capturing()? {
+            fail!(
+                Status::Capturing,
+                "stream is {:#x}, which is capturing a graph; expected a stream that is not",
+                self.handle
+            );
+        }
+        Ok(())
+    }
 }
 
 struct Inner {
@@ -161,17 +179,23 @@ impl Stream {
     /// Refuses a stream that captures: nothing from outside the capture may enter it (law 11).
     pub fn check_not_capturing(&self) -> Result<()> {
         let identity = self.inner.lock().identity;
-        if identity.announces_captures || backend::current()?.kind() == backend::BackendKind::Host {
-            return Ok(());
-        }
-        if backend::current()?.stream_is_capturing(identity.device, identity.handle)? {
-            fail!(
-                Status::Capturing,
-                "stream is {:#x}, which is capturing a graph; expected a stream that is not",
-                identity.handle
-            );
-        }
-        Ok(())
+        identity.check_not_capturing()
+    }
+
+    /// Whether the stream captures just now. The caller has just passed it.
+    pub fn is_capturing(&self) -> Result<bool> {
+        let identity = self.inner.lock().identity;
+        identity.is_capturing()
+    }
+
+    /// The stream's handle names it on every thread until the library hears otherwise.
+    pub fn is_known_by_handle(&self) -> bool {
+        self.kind().may_be_touched()
+    }
+
+    /// The handle can still be used.
+    pub fn is_alive(&self) -> bool {
+        self.inner.lock().alive
     }
 
     pub(super) fn has_waited_for(&self, other: &'static Stream, sequence: u64) -> bool {
@@ -201,6 +225,10 @@ impl Stream {
     ) -> Result<()> {
         let identity = self.inner.lock().identity;
         backend::current()?.stream_wait_event(identity.device, identity.handle, record.event)?;
+        if identity.is_capturing()? {
+            // The wait is the graph's, not the stream's.
+            return Ok(());
+        }
         self.remember_wait(other, record.covers, &record.waits);
         Ok(())
     }
@@ -242,6 +270,8 @@ impl Stream {
             }
         }
         let identity = inner.identity;
+        // An event in a capture would belong to the graph, and never be complete.
+        identity.check_not_capturing()?;
         let event = events::take(identity.device)?;
         if let Err(error) =
             backend::current()?.event_record(identity.device, event, identity.handle)
@@ -317,9 +347,7 @@ impl Stream {
         if submitted == self.completed() {
             return Ok(());
         }
-        if !identity.announces_captures
-            && backend.stream_is_capturing(identity.device, identity.handle)?
-        {
+        if identity.is_capturing()? {
             return Ok(());
         }
         if backend.stream_query(identity.device, identity.handle)? {
