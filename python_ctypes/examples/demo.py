@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -55,6 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
 
         return run(options, terminal)
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends already
         message, status = "interrupted", INTERRUPTED
     except ImportError as error:
         message, status = str(error), FAILED

@@ -157,7 +157,7 @@ def memory_chart(
     y = axes.y(limit / MIB)
     canvas.dashes(axes.left, axes.right, y, LIMIT, 2)
     canvas.text(axes.right, y - 6, f"retention limit {limit / MIB:.0f} MiB", 13, LIMIT, "rs")
-    _parts(axes, crops_begin)
+    _parts(axes, crops_begin, "random crops, after the whole frames")
     _legend(canvas, axes.right, axes.top - 12, [n for n in ACCOUNTS if history[n].any()])
 
     resident = history["resident"] / MIB
@@ -192,13 +192,11 @@ def _accounts(axes: _Axes, history: History) -> None:
         below = above
 
 
-def _parts(axes: _Axes, crops_begin: int) -> None:
+def _parts(axes: _Axes, crops_begin: int, label: str = "") -> None:
     canvas, x = axes.canvas, axes.x(crops_begin)
     canvas.line([(x, axes.top), (x, axes.bottom)], FAINT)
     canvas.line([(axes.left, axes.bottom), (axes.right, axes.bottom)], FAINT)
-    canvas.text(x + 8, axes.top + 14, "random crops", 12, FAINT, "ls")
-    if x - axes.left > canvas.text_width("whole frames", 12) + 12:
-        canvas.text(x - 8, axes.top + 14, "whole frames", 12, FAINT, "rs")
+    canvas.text(x + 8, axes.top + 28, label, 12, FAINT, "ls")
 
 
 def _legend(canvas: Canvas, right: float, y: float, names: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import tempfile
 from contextlib import suppress
 from functools import partial
@@ -18,7 +19,6 @@ from .terminal import Terminal
 from .video import Clip
 
 MIB = 1 << 20
-INTERRUPTED = 130
 # Resident memory of the last frames may pass that at one early frame by this much.
 EARLY_FRAME, LAST_FRAMES, TOLERANCE = 300, 1000, 2 * MIB
 SAMPLE_EVERY = 8
@@ -111,12 +111,12 @@ def _work(
             part("whole frames", whole, WHOLE_PICTURES),
             part("random crops", crops, CROP_PICTURES),
         ]
+    except KeyboardInterrupt:
+        # Another one must not cut the end short: queued work reads memory of this process.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise
     finally:
-        # Queued work reads memory of this process: it must not outlast it.
-        try:
-            work.end()
-        except KeyboardInterrupt:
-            os._exit(INTERRUPTED)
+        work.end()
     terminal.clear_bar()
     return parts, history, checker
 
