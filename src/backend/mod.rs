@@ -147,8 +147,18 @@ pub trait Backend: Send + Sync {
     /// Whether everything queued on the stream is done. Never waits.
     fn stream_query(&self, device: i32, stream: StreamHandle) -> Result<bool>;
     /// Waits for everything queued so far; `false` when the timeout passed first. No timeout: until done.
-    fn stream_synchronize(&self, device: i32, stream: StreamHandle, timeout: Option<Duration>) -> Result<bool>;
-    fn stream_wait_event(&self, device: i32, stream: StreamHandle, event: EventHandle) -> Result<()>;
+    fn stream_synchronize(
+        &self,
+        device: i32,
+        stream: StreamHandle,
+        timeout: Option<Duration>,
+    ) -> Result<bool>;
+    fn stream_wait_event(
+        &self,
+        device: i32,
+        stream: StreamHandle,
+        event: EventHandle,
+    ) -> Result<()>;
     fn stream_is_capturing(&self, device: i32, stream: StreamHandle) -> Result<bool>;
 
     fn event_create(&self, device: i32, timing: bool) -> Result<EventHandle>;
@@ -156,7 +166,12 @@ pub trait Backend: Send + Sync {
     fn event_record(&self, device: i32, event: EventHandle, stream: StreamHandle) -> Result<()>;
     /// Whether the last record is done (also when there was none). Never waits.
     fn event_query(&self, device: i32, event: EventHandle) -> Result<bool>;
-    fn event_synchronize(&self, device: i32, event: EventHandle, timeout: Option<Duration>) -> Result<bool>;
+    fn event_synchronize(
+        &self,
+        device: i32,
+        event: EventHandle,
+        timeout: Option<Duration>,
+    ) -> Result<bool>;
     /// Milliseconds between two recorded and completed timing events.
     fn event_elapsed_ms(&self, device: i32, start: EventHandle, end: EventHandle) -> Result<f32>;
 

@@ -163,3 +163,55 @@ impl Accesses {
         result
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline;
+
+    fn stream() -> &'static Stream {
+        let handle = timeline::create(0, false).expect("the host backend makes streams");
+        timeline::resolve(handle, 0).expect("a created stream is known")
+    }
+
+    #[test]
+    fn an_access_that_is_noted_late_hides_no_later_one() {
+        let stream = stream();
+        let (first, _) = stream.submit();
+        let (second, _) = stream.submit();
+        let mut accesses = Accesses::default();
+        accesses.record(AccessKind::Write, stream, second);
+        accesses.record(AccessKind::Write, stream, first);
+        let latest = accesses.iter().map(|access| access.sequence).max();
+        assert_eq!(latest, Some(second));
+    }
+
+    #[test]
+    fn reads_gather_and_a_write_replaces_what_it_is_ordered_after() {
+        let (a, b) = (stream(), stream());
+        let mut accesses = Accesses::default();
+        for reader in [a, b] {
+            let (sequence, _) = reader.submit();
+            accesses.record(AccessKind::Read, reader, sequence);
+        }
+        assert_eq!(accesses.iter().count(), 2);
+        assert!(matches!(accesses.home(), Home::Several));
+        accesses
+            .order(AccessKind::Write, a)
+            .expect("a can wait for b");
+        let (sequence, _) = a.submit();
+        accesses.record(AccessKind::Write, a, sequence);
+        assert_eq!(accesses.iter().count(), 1);
+        assert!(matches!(accesses.home(), Home::One(_)));
+    }
+
+    #[test]
+    fn the_last_stream_is_one_with_open_work() {
+        let stream = stream();
+        let mut accesses = Accesses::default();
+        let (sequence, _) = stream.submit();
+        accesses.record(AccessKind::Write, stream, sequence);
+        assert!(accesses.wait(Deadline::NEVER).expect("the stream is alive"));
+        assert!(accesses.last_stream().is_none());
+    }
+}

@@ -112,13 +112,6 @@ impl Control {
         // SAFETY: the name is NUL-terminated.
         unsafe { fail(function.as_ptr(), skip, count, code) }
     }
-
-    fn fail_nothing(&self) {
-        let clear: unsafe extern "C" fn() = self.function("fake_fail_nothing");
-        // SAFETY: it takes nothing.
-        unsafe { clear() }
-    }
-
     /// How often a function was called; with an empty name, all of them together.
     fn calls(&self, function: &str) -> i64 {
         let function = CString::new(function).expect("a plain name");
