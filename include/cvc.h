@@ -1614,7 +1614,7 @@ cvc_status_t cvc_stream_destroy(cvc_stream_t stream);
  * Tells the library that a stream of somebody else lives until `cvc_stream_unregister`, so that it may order work on it
  * at any time. Without it such a stream is touched only in calls that pass it, each of which records an event there.
  *
- * @param flags 0 or `CVC_STREAM_ANNOUNCES_CAPTURES`
+ * @param flags 0 or `CVC_STREAM_ANNOUNCES_CAPTURES`, which is accepted; captures are looked for in any case
  */
 cvc_status_t cvc_stream_register(int32_t device,
                                  cvc_stream_t stream,
