@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "runs.cuh"
 #include "saturate.cuh"
 #include "view.cuh"
 
@@ -25,9 +26,10 @@ struct cvc_convert_to_params {
   uint32_t dst_kind;
   uint32_t rounding; // cvc_rounding
   uint32_t reserved;
+  cvc_run_plan plan; // of the GPU build, see `cvc_convert_to_plan`
 };
 
-static_assert(sizeof(cvc_convert_to_params) == 152, "the Rust mirror has this size");
+static_assert(sizeof(cvc_convert_to_params) == 272, "the Rust mirror has this size");
 
 // Float holds every value of the 8-bit and 16-bit types; double every one of the 32-bit integers too. 64-bit
 // integers beyond 2^53 are rounded to the nearest double first.
@@ -51,6 +53,15 @@ template <class Out, cvc_rounding Rounding, class Arithmetic, class In>
 CVC_HD_INLINE Out cvc_convert_element(In value, Arithmetic alpha, Arithmetic beta) {
   return cvc_saturate<Out, Rounding>::from(
       cvc_convert_value(cvc_widen<Arithmetic, In>::from(value), alpha, beta));
+}
+
+CVC_HD inline cvc_run_plan cvc_convert_to_plan(const cvc_convert_to_params &params) {
+  const int64_t src_bytes = cvc_kind_bytes(params.src_kind);
+  const int64_t dst_bytes = cvc_kind_bytes(params.dst_kind);
+  const cvc_runs runs = cvc_runs_of(params.src, params.dst, params.images, params.channels, params.height,
+                                    params.width, src_bytes, dst_bytes, cvc_folding{true, true, true});
+  return cvc_run_plan_of(runs, params.src, params.dst, src_bytes, dst_bytes,
+                         cvc_convert_in_double(params.src_kind, params.dst_kind));
 }
 
 #endif

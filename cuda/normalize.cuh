@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "runs.cuh"
 #include "saturate.cuh"
 #include "view.cuh"
 
@@ -35,6 +36,7 @@ struct cvc_normalize_params {
   int64_t height;
   int64_t width;
   cvc_normalize_values values;
+  cvc_run_plan plan; // of the GPU build, see `cvc_normalize_plan`
 };
 
 // One image (or some of its planes, where they are not equally spaced) of the var-shape form. stride_n of the
@@ -62,7 +64,7 @@ struct cvc_normalize_var_shape_params {
 };
 
 static_assert(sizeof(cvc_normalize_values) == 168, "the Rust mirror has this size");
-static_assert(sizeof(cvc_normalize_params) == 280, "the Rust mirror has this size");
+static_assert(sizeof(cvc_normalize_params) == 400, "the Rust mirror has this size");
 static_assert(sizeof(cvc_normalize_image) == 112, "the Rust mirror has this size");
 static_assert(sizeof(cvc_normalize_var_shape_params) == 3984,
               "the Rust mirror has this size; the most is 4096");
@@ -103,6 +105,53 @@ CVC_HD_INLINE Arithmetic cvc_normalize_value(Arithmetic value, Arithmetic base, 
   const Arithmetic scaled = centred * scale;
   const Arithmetic product = scaled * global_scale;
   return product + global_shift;
+}
+
+CVC_HD inline bool cvc_normalize_varies(const cvc_normalize_values &values, long long cvc_view::*stride) {
+  return (values.base.data != 0 && values.base.*stride != 0) ||
+         (values.scale.data != 0 && values.scale.*stride != 0);
+}
+
+// Whether base and scale are the same for all pixels of a channel, and so laid out once by the GPU build.
+CVC_HD inline bool cvc_normalize_is_uniform(const cvc_normalize_values &values, int64_t images,
+                                            int64_t channels) {
+  return channels <= 4 && !cvc_normalize_varies(values, &cvc_view::stride_h) &&
+         !cvc_normalize_varies(values, &cvc_view::stride_w) &&
+         (images == 1 || !cvc_normalize_varies(values, &cvc_view::stride_n));
+}
+
+// A run is a row where base and scale are not uniform.
+CVC_HD inline cvc_run_plan cvc_normalize_plan(const cvc_normalize_values &values, const cvc_view &src,
+                                              const cvc_view &dst, int64_t images, int64_t channels,
+                                              int64_t height, int64_t width) {
+  const int64_t src_bytes = cvc_kind_bytes(values.src_kind);
+  const int64_t dst_bytes = cvc_kind_bytes(values.dst_kind);
+  const bool uniform = cvc_normalize_is_uniform(values, images, channels);
+  const cvc_runs runs = cvc_runs_of(src, dst, images, channels, height, width, src_bytes, dst_bytes,
+                                    cvc_folding{uniform, uniform && channels == 1, uniform});
+  cvc_run_plan plan = cvc_run_plan_of(runs, src, dst, src_bytes, dst_bytes,
+                                      cvc_normalize_in_double(values.src_kind, values.dst_kind));
+  plan.plain = plan.plain != 0 && uniform && runs.interleaved;
+  return plan;
+}
+
+CVC_HD inline cvc_run_plan cvc_normalize_plan(const cvc_normalize_params &params) {
+  return cvc_normalize_plan(params.values, params.src, params.dst, params.images, params.channels,
+                            params.height, params.width);
+}
+
+CVC_HD inline cvc_run_plan cvc_normalize_plan(const cvc_normalize_values &values,
+                                              const cvc_normalize_image &image) {
+  return cvc_normalize_plan(values, image.src, image.dst, 1, image.channels, image.height, image.width);
+}
+
+// Blocks of the GPU's launch.
+CVC_HD inline int64_t cvc_normalize_blocks(const cvc_normalize_var_shape_params &params) {
+  int64_t blocks = 0;
+  for (int32_t i = 0; i < params.count; ++i) {
+    blocks += cvc_normalize_plan(params.values, params.images[i]).blocks;
+  }
+  return blocks;
 }
 
 #endif

@@ -61,6 +61,18 @@ CVC_HD_INLINE const double *cvc_resize_real(const cvc_resize_table *table, int32
          static_cast<int64_t>(output) * table->row_length;
 }
 
+// How the GPU build cuts images of one geometry; see resize_tiling.cuh. Not tiled: all 0.
+struct cvc_resize_tiling {
+  uint8_t horizontal_steps;
+  uint8_t vertical_steps;
+  uint8_t band_groups;
+  uint8_t chunk_groups;
+  uint8_t source_vectors;
+  uint8_t column_vectors;
+  uint8_t planar;
+  uint8_t reserved;
+};
+
 // One geometry: `batch` images (see the block) that lie `stride_n` apart on either side. A table's address is
 // 0 where that size does not change: the pass is skipped. NEAREST has both tables always.
 struct cvc_resize_image {
@@ -77,6 +89,7 @@ struct cvc_resize_image {
   int32_t items;
   // Not 0: the vertical pass comes first. It matters only where both passes are done.
   uint32_t vertical_first;
+  cvc_resize_tiling tiling;
 };
 
 CVC_HD_INLINE const cvc_resize_table *cvc_resize_horizontal(const cvc_resize_image &image) {
@@ -92,7 +105,7 @@ constexpr uint32_t cvc_resize_nearest = 1u;
 // U8 with 2 or 4 channels, the last of which is alpha: colours are weighted by it, as Image.resize does.
 constexpr uint32_t cvc_resize_premultiply = 2u;
 
-constexpr int cvc_resize_max_images = 33;
+constexpr int cvc_resize_max_images = 31;
 constexpr int cvc_resize_max_channels = 4;
 
 struct cvc_resize_params {
@@ -109,7 +122,7 @@ struct cvc_resize_params {
 
 static_assert(sizeof(cvc_resize_table) == 64, "the Rust mirror has this size");
 static_assert(sizeof(cvc_resize_taps) == 8, "two int32 in the table");
-static_assert(sizeof(cvc_resize_image) == 120, "the Rust mirror has this size");
-static_assert(sizeof(cvc_resize_params) == 3992, "the Rust mirror has this size");
+static_assert(sizeof(cvc_resize_image) == 128, "the Rust mirror has this size");
+static_assert(sizeof(cvc_resize_params) == 4000, "the Rust mirror has this size");
 
 #endif

@@ -25,6 +25,17 @@ CVC_HD inline unsigned long long cvc_view_address(const cvc_view &view, long lon
                                                      h * view.stride_h + w * view.stride_w);
 }
 
+// Whether all rows of all planes begin at a multiple of `bytes`, a power of two. Strides of extents of 1 do
+// not count.
+CVC_HD inline bool cvc_view_is_aligned(const cvc_view &view, long long images, long long channels,
+                                       long long height, long long bytes) {
+  const unsigned long long bits = view.data |
+                                  static_cast<unsigned long long>(images > 1 ? view.stride_n : 0) |
+                                  static_cast<unsigned long long>(channels > 1 ? view.stride_c : 0) |
+                                  static_cast<unsigned long long>(height > 1 ? view.stride_h : 0);
+  return (bits & static_cast<unsigned long long>(bytes - 1)) == 0;
+}
+
 static_assert(sizeof(cvc_view) == 40, "the Rust mirror has this size");
 
 #endif

@@ -86,6 +86,7 @@ pub struct ByteRange {
 pub type HostKernel = unsafe extern "C" fn(params: *const libc::c_void, begin: i64, end: i64);
 
 /// One kernel in both builds: the symbol in the fatbin and the host function compiled from the same source.
+#[derive(Clone, Copy)]
 pub struct Kernel {
     pub name: &'static str,
     pub host: HostKernel,

@@ -3,7 +3,7 @@
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::{self, Dtype, Handle, ObjectRef};
-use crate::op::convert_to_params::{is_converted, ConvertToParams, Rounding, CONVERT_TO_KERNEL};
+use crate::op::convert_to_params::{is_converted, ConvertToParams, Rounding};
 use crate::op::launch;
 use crate::op::operand::{check_lanes, Operand};
 use crate::op::output::Output;
@@ -93,7 +93,7 @@ pub fn convert_to(
     ];
     object::submit(stream, &accesses, || {
         let ranges = [from.range(false), to.range(true)];
-        launch::rows(stream, &CONVERT_TO_KERNEL, &params, work, &ranges)
+        launch::rows(stream, &params, work, &ranges)
     })
 }
 

@@ -1,6 +1,6 @@
 //! The parameter block of the convert_to kernel as Rust fills it.
 //!
-//! One launch of [`CONVERT_TO_KERNEL`] converts a tensor of any size: `dst = saturate(alpha * src + beta)`.
+//! One launch of [`CONVERT_TO_KERNELS`] converts a tensor of any size: `dst = saturate(alpha * src + beta)`.
 //! - The product is rounded, then the sum, in float; in double where either side is F64 or an integer of 32 or 64 bits.
 //!   Float then holds every value of the other types. 64-bit integers beyond 2^53 are rounded to the nearest double first.
 //! - An integer result is rounded to nearest, half to even, or towards zero, then clamped; NaN gives 0.
@@ -9,7 +9,7 @@
 //! - An alpha of 1 with a beta of 0 gives the plain saturating cast (and +0 for -0).
 //!
 //! `src` and `dst` are the same view of elements of one size (in place), or share no byte; the caller checks that, and
-//! that shapes are equal. Launch with `items`, `items_per_task`, `row_grid(items)` and `ROW_BLOCK`; 0 items need no launch.
+//! that shapes are equal. Launch with `items`, `items_per_task` and `device_launch`; 0 items need no launch.
 
 use std::mem::{align_of, offset_of, size_of};
 
@@ -17,17 +17,17 @@ use crate::backend::Kernel;
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::DtypeKind;
+use crate::op::device_launch::{kernels, DeviceLaunch, LaunchAnswer};
 use crate::op::view::{kind_bytes, rows_per_task, Extents, ParameterBlock, View};
 
 extern "C" {
     fn cvc_host_convert_to(params: *const libc::c_void, begin: i64, end: i64);
+    fn cvc_plan_convert_to(params: *mut ConvertToParams);
+    fn cvc_launch_convert_to(params: *const ConvertToParams, launch: *mut LaunchAnswer);
 }
 
 /// The kernel whose parameter is a [`ConvertToParams`].
-pub static CONVERT_TO_KERNEL: Kernel = Kernel {
-    name: "cvc_convert_to",
-    host: cvc_host_convert_to,
-};
+pub static CONVERT_TO_KERNELS: [Kernel; 1] = kernels(cvc_host_convert_to, ["cvc_convert_to"]);
 
 /// How a result becomes an integer; the numbers of the C ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +54,13 @@ pub struct ConvertToParams {
     dst_kind: u32,
     rounding: u32,
     reserved: u32,
+    /// The device's, see `cvc_run_plan`.
+    plan: [u64; 15],
 }
 
 const _: () = {
-    assert!(size_of::<ConvertToParams>() == 152);
+    assert!(size_of::<ConvertToParams>() == 272);
+    assert!(offset_of!(ConvertToParams, plan) == 152);
     assert!(align_of::<ConvertToParams>() == 8);
     assert!(offset_of!(ConvertToParams, dst) == 40);
     assert!(offset_of!(ConvertToParams, extents) == 80);
@@ -71,7 +74,14 @@ const _: () = {
 };
 
 // SAFETY: `repr(C)` numbers; the size is the sum of the fields' sizes, so there is no padding.
-unsafe impl ParameterBlock for ConvertToParams {}
+unsafe impl ParameterBlock for ConvertToParams {
+    fn device_launch(&self) -> DeviceLaunch {
+        let mut answer = LaunchAnswer::default();
+        // SAFETY: both are read and written as the types that they are.
+        unsafe { cvc_launch_convert_to(self, &mut answer) };
+        answer.of(&CONVERT_TO_KERNELS)
+    }
+}
 
 /// Whether convert_to takes elements of this kind, on either side: all but the complex ones.
 pub fn is_converted(kind: DtypeKind) -> bool {
@@ -95,7 +105,7 @@ impl ConvertToParams {
                 );
             }
         }
-        Ok(ConvertToParams {
+        let mut params = ConvertToParams {
             src,
             dst,
             extents,
@@ -107,7 +117,11 @@ impl ConvertToParams {
             dst_kind: dst_kind as u32,
             rounding: rounding as u32,
             reserved: 0,
-        })
+            plan: [0; 15],
+        };
+        // SAFETY: the block is the kernels' own type, but for its plan all filled.
+        unsafe { cvc_plan_convert_to(&mut params) };
+        Ok(params)
     }
 
     /// `Launch::items`: the rows of all images.
@@ -157,7 +171,7 @@ mod tests {
         .unwrap();
         let block = params.as_bytes().as_ptr().cast();
         // SAFETY: the block is of the kernel's own type and its views lie in live slices.
-        unsafe { (CONVERT_TO_KERNEL.host)(block, 0, params.items()) };
+        unsafe { (CONVERT_TO_KERNELS[0].host)(block, 0, params.items()) };
         out
     }
 

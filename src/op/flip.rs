@@ -6,9 +6,7 @@ use crate::backend::ByteRange;
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::{self, Dtype, Handle, ObjectRef};
-use crate::op::flip_params::{
-    FlipParams, FlipVarShapeImage, FlipVarShapeParams, FLIP_KERNEL, FLIP_VAR_SHAPE_KERNEL,
-};
+use crate::op::flip_params::{FlipParams, FlipVarShapeImage, FlipVarShapeParams};
 use crate::op::launch;
 use crate::op::operand::{check_devices, Operand};
 use crate::op::output::Output;
@@ -44,7 +42,7 @@ pub fn flip(
     ];
     object::submit(stream, &accesses, || {
         let ranges = [from.range(false), to.range(true)];
-        launch::rows(stream, &FLIP_KERNEL, &params, work, &ranges)
+        launch::rows(stream, &params, work, &ranges)
     })
 }
 
@@ -130,7 +128,7 @@ fn flip_images(
         let mut ranges: Ranges = smallvec![code_range];
         let launch = |params: &FlipVarShapeParams, ranges: &Ranges| {
             let work = (params.items(), params.items_per_task());
-            launch::rows(stream, &FLIP_VAR_SHAPE_KERNEL, params, work, ranges)
+            launch::rows(stream, params, work, ranges)
         };
         for (i, pair) in batches.pairs().enumerate() {
             for part in pair.parts() {

@@ -1,34 +1,47 @@
 //! The parameter blocks of the flip kernels as Rust fills them.
 //!
-//! One launch of [`FLIP_KERNEL`] flips a tensor of any size; one of [`FLIP_VAR_SHAPE_KERNEL`] up to
+//! One launch of [`FLIP_KERNELS`] flips a tensor of any size; one of [`FLIP_VAR_SHAPE_KERNELS`] up to
 //! [`FLIP_MAX_IMAGES`] images, so that larger batches take several launches. Elements are moved as bytes, whatever
 //! their type. `src` and `dst` are the same view (in place) or share no byte; the caller checks that, and that shapes
-//! and element types are equal. Launch with `items`, `items_per_task`, `row_grid(items)` and `ROW_BLOCK`; 0 items need
-//! no launch.
+//! and element types are equal. Launch with `items`, `items_per_task` and `device_launch`; 0 items need no launch.
 
 use std::mem::{align_of, offset_of, size_of};
 
 use crate::backend::{Kernel, MAX_PARAMS_BYTES};
 use crate::error::{Result, Status};
 use crate::fail;
+use crate::op::device_launch::{kernels, DeviceLaunch, LaunchAnswer};
 use crate::op::view::{element_bytes, rows_per_task, Extents, ParameterBlock, View};
 
 extern "C" {
     fn cvc_host_flip(params: *const libc::c_void, begin: i64, end: i64);
     fn cvc_host_flip_var_shape(params: *const libc::c_void, begin: i64, end: i64);
+    fn cvc_plan_flip(params: *mut FlipParams);
+    fn cvc_launch_flip(params: *const FlipParams, launch: *mut LaunchAnswer);
+    fn cvc_launch_flip_var_shape(params: *const FlipVarShapeParams, launch: *mut LaunchAnswer);
 }
 
-/// The kernel whose parameter is a [`FlipParams`].
-pub static FLIP_KERNEL: Kernel = Kernel {
-    name: "cvc_flip",
-    host: cvc_host_flip,
-};
+/// The kernels whose parameter is a [`FlipParams`], in the order of `cvc_flip_kernel_of`.
+pub static FLIP_KERNELS: [Kernel; 11] = kernels(
+    cvc_host_flip,
+    [
+        "cvc_flip",
+        "cvc_flip_vertical",
+        "cvc_flip_vectors_1",
+        "cvc_flip_vectors_2",
+        "cvc_flip_vectors_4",
+        "cvc_flip_vectors_8",
+        "cvc_flip_vectors_16",
+        "cvc_flip_triples_1",
+        "cvc_flip_triples_2",
+        "cvc_flip_triples_4",
+        "cvc_flip_triples_8",
+    ],
+);
 
 /// The kernel whose parameter is a [`FlipVarShapeParams`].
-pub static FLIP_VAR_SHAPE_KERNEL: Kernel = Kernel {
-    name: "cvc_flip_var_shape",
-    host: cvc_host_flip_var_shape,
-};
+pub static FLIP_VAR_SHAPE_KERNELS: [Kernel; 1] =
+    kernels(cvc_host_flip_var_shape, ["cvc_flip_var_shape"]);
 
 /// Images that one launch of the var-shape kernel takes.
 pub const FLIP_MAX_IMAGES: usize = 36;
@@ -44,6 +57,8 @@ pub struct FlipParams {
     flip_code: i32,
     in_place: u32,
     reserved: u32,
+    /// The device's, see `cvc_flip_plan`.
+    plan: [u64; 12],
 }
 
 /// Mirrors `cvc_flip_image` in `cuda/flip.cuh`.
@@ -73,7 +88,8 @@ pub struct FlipVarShapeParams {
 }
 
 const _: () = {
-    assert!(size_of::<FlipParams>() == 128);
+    assert!(size_of::<FlipParams>() == 224);
+    assert!(offset_of!(FlipParams, plan) == 128);
     assert!(align_of::<FlipParams>() == 8);
     assert!(offset_of!(FlipParams, dst) == 40);
     assert!(offset_of!(FlipParams, extents) == 80);
@@ -98,9 +114,23 @@ const _: () = {
 };
 
 // SAFETY: `repr(C)` numbers; the size is the sum of the fields' sizes, so there is no padding.
-unsafe impl ParameterBlock for FlipParams {}
+unsafe impl ParameterBlock for FlipParams {
+    fn device_launch(&self) -> DeviceLaunch {
+        let mut answer = LaunchAnswer::default();
+        // SAFETY: both are read and written as the types that they are.
+        unsafe { cvc_launch_flip(self, &mut answer) };
+        answer.of(&FLIP_KERNELS)
+    }
+}
 // SAFETY: as above.
-unsafe impl ParameterBlock for FlipVarShapeParams {}
+unsafe impl ParameterBlock for FlipVarShapeParams {
+    fn device_launch(&self) -> DeviceLaunch {
+        let mut answer = LaunchAnswer::default();
+        // SAFETY: both are read and written as the types that they are; no code is read.
+        unsafe { cvc_launch_flip_var_shape(self, &mut answer) };
+        answer.of(&FLIP_VAR_SHAPE_KERNELS)
+    }
+}
 
 impl FlipParams {
     /// `flip_code` 0 reverses the rows, above 0 the columns, below 0 both. `bytes` are one lane's. Error: `NotSupported`
@@ -113,7 +143,7 @@ impl FlipParams {
         flip_code: i32,
     ) -> Result<FlipParams> {
         let in_place = src.is_same(&dst, &extents);
-        Ok(FlipParams {
+        let mut params = FlipParams {
             src,
             dst: if in_place { src } else { dst },
             extents,
@@ -121,7 +151,11 @@ impl FlipParams {
             flip_code,
             in_place: u32::from(in_place),
             reserved: 0,
-        })
+            plan: [0; 12],
+        };
+        // SAFETY: the block is the kernels' own type, but for its plan all filled.
+        unsafe { cvc_plan_flip(&mut params) };
+        Ok(params)
     }
 
     /// `Launch::items`: rows, or pairs of rows where they are swapped in place.
@@ -273,14 +307,14 @@ mod tests {
             let dst = view(out.as_mut_ptr(), 3);
             let params = FlipParams::new(view(IMAGE.as_ptr(), 3), dst, EXTENTS, 1, code).unwrap();
             assert_eq!(params.items(), 2);
-            run(&FLIP_KERNEL, &params, params.items());
+            run(&FLIP_KERNELS[0], &params, params.items());
             assert_eq!(out, expected, "code {code}");
 
             let mut same = IMAGE;
             let here = view(same.as_mut_ptr(), 3);
             let params = FlipParams::new(here, here, EXTENTS, 1, code).unwrap();
             assert_eq!(params.items(), if code > 0 { 2 } else { 1 });
-            run(&FLIP_KERNEL, &params, params.items());
+            run(&FLIP_KERNELS[0], &params, params.items());
             assert_eq!(same, expected, "code {code} in place");
         }
     }
@@ -306,7 +340,7 @@ mod tests {
                 .unwrap();
         }
         assert_eq!(params.items(), 8);
-        run(&FLIP_VAR_SHAPE_KERNEL, &params, params.items());
+        run(&FLIP_VAR_SHAPE_KERNELS[0], &params, params.items());
         assert_eq!(out, [COLUMNS, ROWS, BOTH, IMAGE]);
     }
 

@@ -3,6 +3,7 @@
 pub mod convert_to;
 pub mod convert_to_params;
 pub mod copy;
+pub mod device_launch;
 pub mod flip;
 pub mod flip_params;
 mod launch;

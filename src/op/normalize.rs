@@ -9,7 +9,7 @@ use crate::object::{self, Dtype, Format, Handle, Object, ObjectRef};
 use crate::op::launch;
 use crate::op::normalize_params::{
     is_normalized, NormalizeOperand, NormalizeOptions, NormalizeParams, NormalizeValues,
-    NormalizeVarShapeImage, NormalizeVarShapeParams, NORMALIZE_KERNEL, NORMALIZE_VAR_SHAPE_KERNEL,
+    NormalizeVarShapeImage, NormalizeVarShapeParams,
 };
 use crate::op::operand::{check_lanes, Operand};
 use crate::op::output::Output;
@@ -269,7 +269,7 @@ pub fn normalize(
         ranges.push(tensor.range(false));
     }
     object::submit(stream, &accesses, || {
-        launch::rows(stream, &NORMALIZE_KERNEL, &params, work, &ranges)
+        launch::rows(stream, &params, work, &ranges)
     })
 }
 
@@ -375,7 +375,7 @@ fn normalize_images(
         let launch = |params: &NormalizeVarShapeParams, ranges: &mut Ranges| {
             ranges.extend(factor_ranges.iter().copied());
             let work = (params.items(), params.items_per_task());
-            let launched = launch::rows(stream, &NORMALIZE_VAR_SHAPE_KERNEL, params, work, ranges);
+            let launched = launch::rows(stream, params, work, ranges);
             ranges.clear();
             launched
         };

@@ -1,6 +1,6 @@
 //! The parameter blocks of the normalize kernels as Rust fills them.
 //!
-//! One launch of [`NORMALIZE_KERNEL`] normalises a tensor of any size; one of [`NORMALIZE_VAR_SHAPE_KERNEL`] up to
+//! One launch of [`NORMALIZE_KERNELS`] normalises a tensor of any size; one of [`NORMALIZE_VAR_SHAPE_KERNELS`] up to
 //! [`NORMALIZE_MAX_IMAGES`] images of one pair of element types, so that larger or mixed batches take several launches.
 //! - `dst = saturate((src - base) * scale * global_scale + global_shift)`, each step rounded, in float; in double where
 //!   either side is F64. Where the scale is a deviation, 1 / sqrt(scale * scale + epsilon) takes its place.
@@ -9,7 +9,7 @@
 //!
 //! Base and scale are each an F32 tensor in device memory (of the images' device) or up to four values. `src` and `dst`
 //! are the same view of elements of one size (in place), or share no byte; the caller checks that, and that shapes are
-//! equal. Launch with `items`, `items_per_task`, `row_grid(items)` and `ROW_BLOCK`; 0 items need no launch.
+//! equal. Launch with `items`, `items_per_task` and `device_launch`; 0 items need no launch.
 
 use std::mem::{align_of, offset_of, size_of};
 
@@ -17,24 +17,26 @@ use crate::backend::{Kernel, MAX_PARAMS_BYTES};
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::DtypeKind;
+use crate::op::device_launch::{kernels, DeviceLaunch, LaunchAnswer};
 use crate::op::view::{kind_bytes, rows_per_task, Extents, ParameterBlock, View};
 
 extern "C" {
     fn cvc_host_normalize(params: *const libc::c_void, begin: i64, end: i64);
     fn cvc_host_normalize_var_shape(params: *const libc::c_void, begin: i64, end: i64);
+    fn cvc_plan_normalize(params: *mut NormalizeParams);
+    fn cvc_launch_normalize(params: *const NormalizeParams, launch: *mut LaunchAnswer);
+    fn cvc_launch_normalize_var_shape(
+        params: *const NormalizeVarShapeParams,
+        launch: *mut LaunchAnswer,
+    );
 }
 
 /// The kernel whose parameter is a [`NormalizeParams`].
-pub static NORMALIZE_KERNEL: Kernel = Kernel {
-    name: "cvc_normalize",
-    host: cvc_host_normalize,
-};
+pub static NORMALIZE_KERNELS: [Kernel; 1] = kernels(cvc_host_normalize, ["cvc_normalize"]);
 
 /// The kernel whose parameter is a [`NormalizeVarShapeParams`].
-pub static NORMALIZE_VAR_SHAPE_KERNEL: Kernel = Kernel {
-    name: "cvc_normalize_var_shape",
-    host: cvc_host_normalize_var_shape,
-};
+pub static NORMALIZE_VAR_SHAPE_KERNELS: [Kernel; 1] =
+    kernels(cvc_host_normalize_var_shape, ["cvc_normalize_var_shape"]);
 
 /// Images that one launch of the var-shape kernel takes.
 pub const NORMALIZE_MAX_IMAGES: usize = 34;
@@ -64,6 +66,8 @@ pub struct NormalizeParams {
     dst: View,
     extents: Extents,
     values: NormalizeValues,
+    /// The device's, see `cvc_run_plan`.
+    plan: [u64; 15],
 }
 
 /// Mirrors `cvc_normalize_image` in `cuda/normalize.cuh`.
@@ -103,7 +107,8 @@ const _: () = {
     assert!(offset_of!(NormalizeValues, scale_is_deviation) == 156);
     assert!(offset_of!(NormalizeValues, src_kind) == 160);
     assert!(offset_of!(NormalizeValues, dst_kind) == 164);
-    assert!(size_of::<NormalizeParams>() == 280);
+    assert!(size_of::<NormalizeParams>() == 400);
+    assert!(offset_of!(NormalizeParams, plan) == 280);
     assert!(align_of::<NormalizeParams>() == 8);
     assert!(offset_of!(NormalizeParams, dst) == 40);
     assert!(offset_of!(NormalizeParams, extents) == 80);
@@ -124,9 +129,23 @@ const _: () = {
 };
 
 // SAFETY: `repr(C)` numbers; the size is the sum of the fields' sizes, so there is no padding.
-unsafe impl ParameterBlock for NormalizeParams {}
+unsafe impl ParameterBlock for NormalizeParams {
+    fn device_launch(&self) -> DeviceLaunch {
+        let mut answer = LaunchAnswer::default();
+        // SAFETY: both are read and written as the types that they are.
+        unsafe { cvc_launch_normalize(self, &mut answer) };
+        answer.of(&NORMALIZE_KERNELS)
+    }
+}
 // SAFETY: as above.
-unsafe impl ParameterBlock for NormalizeVarShapeParams {}
+unsafe impl ParameterBlock for NormalizeVarShapeParams {
+    fn device_launch(&self) -> DeviceLaunch {
+        let mut answer = LaunchAnswer::default();
+        // SAFETY: both are read and written as the types that they are.
+        unsafe { cvc_launch_normalize_var_shape(self, &mut answer) };
+        answer.of(&NORMALIZE_VAR_SHAPE_KERNELS)
+    }
+}
 
 /// Whether normalize takes elements of this kind, on either side.
 pub fn is_normalized(kind: DtypeKind) -> bool {
@@ -228,12 +247,16 @@ impl NormalizeValues {
 
 impl NormalizeParams {
     pub fn new(src: View, dst: View, extents: Extents, values: NormalizeValues) -> NormalizeParams {
-        NormalizeParams {
+        let mut params = NormalizeParams {
             src,
             dst,
             extents,
             values,
-        }
+            plan: [0; 15],
+        };
+        // SAFETY: the block is the kernels' own type, but for its plan all filled.
+        unsafe { cvc_plan_normalize(&mut params) };
+        params
     }
 
     /// `Launch::items`: the rows of all images.
@@ -384,7 +407,7 @@ mod tests {
         let dst = pixels(out.as_mut_ptr() as u64, 4);
         let params = NormalizeParams::new(src, dst, EXTENTS, values);
         assert_eq!(params.items(), 1);
-        run(&NORMALIZE_KERNEL, &params, params.items());
+        run(&NORMALIZE_KERNELS[0], &params, params.items());
         out
     }
 
@@ -444,7 +467,7 @@ mod tests {
                 .unwrap();
         }
         assert_eq!(params.items(), 2);
-        run(&NORMALIZE_VAR_SHAPE_KERNEL, &params, params.items());
+        run(&NORMALIZE_VAR_SHAPE_KERNELS[0], &params, params.items());
         assert_eq!(out, expected(SCALE));
     }
 

@@ -8,15 +8,16 @@ use crate::backend::{self, ByteRange, Launch};
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::{self, DtypeKind, Handle, ObjectRef};
+use crate::op::device_launch::BLOCK;
 use crate::op::operand::Operand;
 use crate::op::output::Output;
 use crate::op::resize_params::{
-    FinishedResize, Geometry, Resize, ResizeOptions, ResizeView, Size, MAX_IMAGES, RESIZE_KERNEL,
+    FinishedResize, Geometry, Resize, ResizeOptions, ResizeView, Size, MAX_IMAGES,
 };
 use crate::op::resize_store::{self, Table};
 use crate::op::resize_table::{PassOrderRule, ResizeFilter, MAX_SIZE};
 use crate::op::var_shape::{self, Batches, ObjectAccesses, PlacedImage, Ranges};
-use crate::op::view::{row_grid, View, ROW_BLOCK};
+use crate::op::view::View;
 use crate::timeline::{AccessKind, Stream};
 
 /// How to resize.
@@ -84,15 +85,12 @@ fn cores() -> usize {
 struct Batch {
     options: ResizeOptions,
     resize: Resize,
-    rows: i64,
     ranges: Ranges,
 }
 
 /// A launch that is ready to be queued.
 struct Ready {
     finished: FinishedResize,
-    /// Output rows of all images, for the device's grid.
-    rows: i64,
     ranges: Ranges,
 }
 
@@ -132,7 +130,6 @@ impl Launches {
                 self.open.push(Batch {
                     options,
                     resize: Resize::new(options, self.images)?,
-                    rows: 0,
                     ranges: Ranges::new(),
                 });
                 self.open.len() - 1
@@ -155,7 +152,6 @@ impl Launches {
             horizontal: horizontal.as_deref().map(Table::placed),
             vertical: vertical.as_deref().map(Table::placed),
         })?;
-        batch.rows += i64::from(dst_size.height) * i64::from(self.images);
         batch.ranges.extend(ranges);
         self.tables.extend(tables.into_iter().flatten());
         if batch.resize.len() == MAX_IMAGES {
@@ -168,7 +164,6 @@ impl Launches {
     fn finish(&mut self, batch: Batch) {
         self.ready.push(Ready {
             finished: batch.resize.finish(cores()),
-            rows: batch.rows,
             ranges: batch.ranges,
         });
     }
@@ -185,14 +180,15 @@ impl Launches {
             }
             let backend = backend::current()?;
             for ready in &self.ready {
+                let device = ready.finished.device_launch();
                 let launch = Launch {
-                    kernel: &RESIZE_KERNEL,
+                    kernel: device.kernel,
                     params: ready.finished.as_bytes(),
                     items: ready.finished.items,
                     items_per_task: ready.finished.items_per_task,
-                    grid: row_grid(ready.rows),
-                    block: ROW_BLOCK,
-                    shared_bytes: 0,
+                    grid: device.grid,
+                    block: BLOCK,
+                    shared_bytes: device.shared_bytes,
                     ranges: &ready.ranges,
                 };
                 backend.launch(self.device, stream.handle(), &launch)?;

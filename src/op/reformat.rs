@@ -9,7 +9,7 @@ use crate::op::copy;
 use crate::op::launch;
 use crate::op::operand::Operand;
 use crate::op::output::Output;
-use crate::op::reformat_params::{ReformatParams, REFORMAT_KERNEL};
+use crate::op::reformat_params::ReformatParams;
 use crate::timeline::{AccessKind, Stream};
 
 /// Layouts of the same dimensions, channels last and channels first.
@@ -78,7 +78,7 @@ pub fn reformat(stream: &'static Stream, src: &ObjectRef, dst: &ObjectRef) -> Re
     ];
     object::submit(stream, &accesses, || {
         let ranges = [from.range(false), to.range(true)];
-        launch::rows(stream, &REFORMAT_KERNEL, &params, work, &ranges)
+        launch::rows(stream, &params, work, &ranges)
     })
 }
 

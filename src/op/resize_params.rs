@@ -2,7 +2,7 @@
 //!
 //! How to launch a resize: make (or look up) the [`ResizeTable`]s that [`Resize::tables`] asks for and copy their bytes
 //! to where the device reads them, 16-byte aligned; make a [`Resize`]; [`push`](Resize::push) each geometry; launch
-//! [`RESIZE_KERNEL`] with the block, the items and the items a task of [`finish`](Resize::finish). The tables have to
+//! one of [`RESIZE_KERNELS`] with the block, the items and the items a task of [`finish`](Resize::finish). The tables have to
 //! stay until the launch has run.
 //!
 //! What the kernel computes, for each channel by itself:
@@ -20,6 +20,7 @@ use crate::backend::{Kernel, MAX_PARAMS_BYTES};
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::DtypeKind;
+use crate::op::device_launch::{kernels, DeviceLaunch, LaunchAnswer};
 use crate::op::resize_table::{
     vertical_first, PassOrderRule, ResizeFilter, ResizeTable, TableForm, TableHeader,
 };
@@ -27,16 +28,18 @@ pub use crate::op::view::View as ResizeView;
 
 extern "C" {
     fn cvc_host_resize(params: *const libc::c_void, begin: i64, end: i64);
+    fn cvc_plan_resize(params: *mut ResizeParams, index: i32, most_across: i32, most_down: i32);
+    fn cvc_launch_resize(params: *const ResizeParams, launch: *mut LaunchAnswer);
 }
 
-/// The kernel whose parameter is a [`ResizeParams`].
-pub static RESIZE_KERNEL: Kernel = Kernel {
-    name: "cvc_resize",
-    host: cvc_host_resize,
-};
+/// The kernels whose parameter is a [`ResizeParams`], in the order of `cvc_resize_kernel`.
+pub static RESIZE_KERNELS: [Kernel; 3] = kernels(
+    cvc_host_resize,
+    ["cvc_resize", "cvc_resize_fixed", "cvc_resize_fixed_wide"],
+);
 
 /// Geometries that one launch takes.
-pub const MAX_IMAGES: usize = 33;
+pub const MAX_IMAGES: usize = 31;
 /// Channels (lanes of the element type among them) that an image may have.
 pub const MAX_CHANNELS: u32 = 4;
 
@@ -54,6 +57,8 @@ struct ResizeImage {
     vertical_table: u64,
     items: i32,
     vertical_first: u32,
+    /// The device's, see `cvc_resize_tiling`.
+    tiling: [u8; 8],
 }
 
 /// Mirrors `cvc_resize_params` in `cuda/resize_params.cuh`: the kernel's one parameter.
@@ -74,7 +79,8 @@ const FLAG_PREMULTIPLY: u32 = 2;
 
 const _: () = {
     assert!(size_of::<ResizeView>() == 40);
-    assert!(size_of::<ResizeImage>() == 120);
+    assert!(size_of::<ResizeImage>() == 128);
+    assert!(offset_of!(ResizeImage, tiling) == 120);
     assert!(offset_of!(ResizeImage, dst) == 40);
     assert!(offset_of!(ResizeImage, src_width) == 80);
     assert!(offset_of!(ResizeImage, dst_height) == 92);
@@ -82,7 +88,7 @@ const _: () = {
     assert!(offset_of!(ResizeImage, vertical_table) == 104);
     assert!(offset_of!(ResizeImage, items) == 112);
     assert!(offset_of!(ResizeImage, vertical_first) == 116);
-    assert!(size_of::<ResizeParams>() == 3992);
+    assert!(size_of::<ResizeParams>() == 4000);
     assert!(size_of::<ResizeParams>() <= MAX_PARAMS_BYTES);
     assert!(offset_of!(ResizeParams, batch) == 16);
     assert!(offset_of!(ResizeParams, images) == 32);
@@ -163,6 +169,14 @@ pub struct FinishedResize {
 }
 
 impl FinishedResize {
+    /// How a device launches it.
+    pub fn device_launch(&self) -> DeviceLaunch {
+        let mut answer = LaunchAnswer::default();
+        // SAFETY: both are read and written as the types that they are.
+        unsafe { cvc_launch_resize(&self.params, &mut answer) };
+        answer.of(&RESIZE_KERNELS)
+    }
+
     /// The parameter block.
     pub fn as_bytes(&self) -> &[u8] {
         // SAFETY: the struct is plain numbers without padding (its size is the sum of its fields').
@@ -288,7 +302,12 @@ impl Resize {
             vertical_table: address(geometry.vertical),
             items: dst.height,
             vertical_first: u32::from(first),
+            tiling: [0; 8],
         };
+        let taps = |table: Option<PlacedTable>| table.map_or(0, |table| table.header.max_count);
+        let (across, down) = (taps(geometry.horizontal), taps(geometry.vertical));
+        // SAFETY: the block is the kernels' own type, and the image is filled but for its tiling.
+        unsafe { cvc_plan_resize(&mut self.params, index as i32, across, down) };
         self.params.image_count += 1;
         Ok(())
     }

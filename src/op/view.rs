@@ -4,6 +4,7 @@ use std::mem::{offset_of, size_of};
 
 use crate::error::{Result, Status};
 use crate::fail;
+use crate::op::device_launch::DeviceLaunch;
 
 /// Mirrors `cvc_view` in `cuda/view.cuh`: element (n, c, h, w) lies at `data` plus the sum of index times stride. Strides
 /// are bytes and may be anything, also zero or negative. A vector type's lanes are channels here: `stride_c` is then one
@@ -90,6 +91,9 @@ pub unsafe trait ParameterBlock: Sized {
             std::slice::from_raw_parts(std::ptr::from_ref(self).cast::<u8>(), size_of::<Self>())
         }
     }
+
+    /// How a device launches it.
+    fn device_launch(&self) -> DeviceLaunch;
 }
 
 /// `bytes` as a kernel takes it. Error: `NotSupported` unless it is 1, 2, 4, 8 or 16.
@@ -119,14 +123,6 @@ const TASK_BYTES: i64 = 512 << 10;
 /// Rows of `row_bytes`, read and written, that make a task: `Launch::items_per_task`.
 pub(crate) fn rows_per_task(row_bytes: i64) -> i64 {
     (TASK_BYTES / row_bytes.max(1)).max(1)
-}
-
-/// `Launch::block` of the kernels whose items are rows: the threads share the elements of a row.
-pub const ROW_BLOCK: [u32; 3] = [256, 1, 1];
-
-/// `Launch::grid` of those kernels: a block takes the items `blockIdx.x`, `blockIdx.x + gridDim.x` and so on.
-pub fn row_grid(items: i64) -> [u32; 3] {
-    [items.clamp(1, i64::from(i32::MAX)) as u32, 1, 1]
 }
 
 #[cfg(test)]
@@ -211,10 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grid_stays_within_what_a_launch_takes() {
-        assert_eq!(row_grid(0), [1, 1, 1]);
-        assert_eq!(row_grid(34560), [34560, 1, 1]);
-        assert_eq!(row_grid(i64::MAX), [i32::MAX as u32, 1, 1]);
+    fn a_task_has_a_row_at_least() {
         assert_eq!(rows_per_task(0), TASK_BYTES);
         assert_eq!(rows_per_task(i64::MAX), 1);
     }

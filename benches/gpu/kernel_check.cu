@@ -1,0 +1,694 @@
+// Compares the GPU build of every kernel with its host build, bit for bit, on random sizes, layouts, element
+// types and alignments; whatever lies around the results has to stay as it was.
+//
+// kernel_check [cases of each kernel] [seed]
+#include "kernel_support.h"
+
+namespace {
+
+std::mt19937_64 generator;
+
+int64_t draw(int64_t low, int64_t high) {
+  return low + static_cast<int64_t>(generator() % static_cast<uint64_t>(high - low + 1));
+}
+bool chance(int in) { return draw(1, in) == 1; }
+template <class T, size_t Count> T pick(const T (&of)[Count]) { return of[draw(0, Count - 1)]; }
+
+int64_t draw_size() {
+  static const int64_t primes[] = {71, 97, 101, 127, 131, 251, 257, 509, 521};
+  switch (draw(0, 5)) {
+  case 0:
+    return pick(primes);
+  case 1:
+    return 16 * draw(1, 40);
+  case 2:
+    return 48 * draw(1, 12);
+  default:
+    return draw(1, 70);
+  }
+}
+
+// Bytes on both sides, the same at first.
+struct twin {
+  std::vector<unsigned char> host;
+  unsigned char *device = nullptr;
+
+  twin() = default;
+  twin(const twin &) = delete;
+  twin &operator=(const twin &) = delete;
+  ~twin() {
+    if (device != nullptr) {
+      device_free(device);
+    }
+  }
+
+  void reserve(size_t bytes) { host.resize(bytes + 512); }
+  // The host's vector is aligned to 16 at least, as are the offsets that are asked for as aligned ones.
+  void fill_random() {
+    for (size_t i = 0; i + 8 <= host.size(); i += 8) {
+      const uint64_t bits = generator();
+      memcpy(host.data() + i, &bits, 8);
+    }
+  }
+  void poison() { memset(host.data(), 0xa5, host.size()); }
+  void upload() {
+    device = static_cast<unsigned char *>(device_allocate(host.size()));
+    to_device(device, host.data(), host.size());
+  }
+  // How many bytes differ.
+  size_t differences(size_t &first) const {
+    std::vector<unsigned char> back(host.size());
+    from_device(back.data(), device, back.size());
+    size_t count = 0;
+    for (size_t i = 0; i < back.size(); ++i) {
+      if (back[i] != host[i] && count++ == 0) {
+        first = i;
+      }
+    }
+    return count;
+  }
+};
+
+struct extents {
+  int64_t n, c, h, w;
+};
+
+struct layout {
+  cvc_view view; // data is an offset
+  int64_t bytes; // that it needs
+  std::string name;
+};
+
+// 0 interleaved, 1 planar, 2 pixels with gaps; any pitch and alignment, or those that the fast forms want.
+layout draw_layout(const extents &size, int64_t bytes, int kind, bool may_reverse) {
+  layout made;
+  const int tidy = static_cast<int>(draw(0, 3)); // 0, 1: packed; 2: pitch of 16 n; 3: any pitch and offset
+  const int64_t offset = tidy == 3 ? (chance(3) ? draw(0, 40) : bytes * draw(0, 9)) : 16 * draw(0, 3);
+  const auto pitch = [&](int64_t row) {
+    if (tidy < 2) {
+      return row;
+    }
+    return tidy == 2 ? (row + 15) / 16 * 16 + 16 * draw(0, 2)
+                     : row + (chance(4) ? draw(0, 9) : bytes * draw(0, 5));
+  };
+  cvc_view view{};
+  int64_t end = 0;
+  if (kind == 1) {
+    view.stride_w = bytes;
+    view.stride_h = pitch(size.w * bytes);
+    view.stride_c = pitch(view.stride_h * size.h);
+    view.stride_n = pitch(view.stride_c * size.c);
+    end = view.stride_n * size.n;
+  } else {
+    view.stride_c = bytes;
+    view.stride_w = size.c * bytes + (kind == 2 ? bytes * draw(1, 3) : 0);
+    view.stride_h = pitch(size.w * view.stride_w);
+    view.stride_n = pitch(view.stride_h * size.h);
+    end = view.stride_n * size.n;
+  }
+  view.data = static_cast<unsigned long long>(offset);
+  if (may_reverse && chance(12)) {
+    view.data += static_cast<unsigned long long>((size.h - 1) * view.stride_h);
+    view.stride_h = -view.stride_h;
+  }
+  made.view = view;
+  made.bytes = offset + end;
+  made.name = std::string(kind == 1   ? "planar"
+                          : kind == 2 ? "gaps"
+                                      : "interleaved") +
+              (tidy < 2 ? " packed" : " pitched") + " +" + std::to_string(offset);
+  return made;
+}
+
+cvc_view at(const layout &place, const void *base) {
+  cvc_view view = place.view;
+  view.data += reinterpret_cast<unsigned long long>(base);
+  return view;
+}
+
+int64_t failures = 0;
+
+void report(const char *kernel, const std::string &what, const twin &result) {
+  size_t first = 0;
+  const size_t count = result.differences(first);
+  if (count != 0 && ++failures <= 40) {
+    std::printf("MISMATCH %s %s: %zu bytes, the first at %zu\n", kernel, what.c_str(), count, first);
+  }
+}
+
+extents draw_extents(int64_t most_channels) {
+  extents size{draw(1, 3), draw(1, most_channels), draw_size(), draw_size()};
+  if (chance(40)) {
+    size = chance(2) ? extents{1, size.c, 1, 65535} : extents{1, size.c, 65535, 1};
+  }
+  while (size.n * size.h * size.w > 200000) {
+    size.h = (size.h + 1) / 2;
+  }
+  return size;
+}
+
+std::string text(const extents &size) {
+  return std::to_string(size.n) + "x" + std::to_string(size.c) + "x" + std::to_string(size.h) + "x" +
+         std::to_string(size.w);
+}
+
+// ---- Flip ----
+
+void check_flip() {
+  static const uint32_t element_sizes[] = {1, 1, 2, 4, 8, 16};
+  const extents size = draw_extents(chance(10) ? 9 : 4);
+  const uint32_t bytes = pick(element_sizes);
+  const bool in_place = chance(4);
+  const layout from = draw_layout(size, bytes, static_cast<int>(draw(0, 2)), true);
+  const layout to =
+      in_place ? from : draw_layout(size, bytes, chance(3) ? static_cast<int>(draw(0, 2)) : 0, true);
+  twin src, dst;
+  src.reserve(static_cast<size_t>(from.bytes));
+  src.fill_random();
+  src.upload();
+  dst.reserve(static_cast<size_t>(to.bytes));
+  dst.poison();
+  if (in_place) {
+    dst.fill_random();
+  }
+  dst.upload();
+  const int32_t code = static_cast<int32_t>(draw(-1, 1));
+  cvc_flip_params params{};
+  params.images = size.n;
+  params.channels = size.c;
+  params.height = size.h;
+  params.width = size.w;
+  params.element_bytes = bytes;
+  params.flip_code = code;
+  params.in_place = in_place;
+  params.src = at(from, in_place ? dst.host.data() : src.host.data());
+  params.dst = at(to, dst.host.data());
+  cvc_host_flip(&params, 0, size.n * cvc_flip_rows(params));
+  params.src = at(from, in_place ? dst.device : src.device);
+  params.dst = at(to, dst.device);
+  launch_flip(params);
+  report("flip",
+         text(size) + " of " + std::to_string(bytes) + " code " + std::to_string(code) + " " + from.name +
+             " -> " + to.name + (in_place ? " in place" : ""),
+         dst);
+}
+
+void check_flip_var_shape() {
+  static const uint32_t element_sizes[] = {1, 2, 4, 8, 16};
+  const int count = static_cast<int>(draw(1, cvc_flip_max_images));
+  std::vector<twin> sources(static_cast<size_t>(count)), results(static_cast<size_t>(count));
+  twin codes;
+  codes.reserve(static_cast<size_t>(8 * count));
+  std::vector<layout> from, to;
+  cvc_flip_var_shape_params params{};
+  params.count = count;
+  params.code_stride = 8;
+  int64_t items = 0;
+  for (int i = 0; i < count; ++i) {
+    const extents size{1, draw(1, 4), draw(1, 70), chance(2) ? 16 * draw(1, 9) : draw(1, 70)};
+    const int32_t code = static_cast<int32_t>(draw(-1, 2));
+    memcpy(codes.host.data() + 8 * i, &code, 4);
+    cvc_flip_image &image = params.images[i];
+    image.element_bytes = pick(element_sizes);
+    image.first_item = items;
+    image.width = static_cast<int32_t>(size.w);
+    image.height = static_cast<int32_t>(size.h);
+    image.channels = static_cast<int32_t>(size.c);
+    image.code_index = i;
+    image.in_place = chance(5);
+    items += size.h;
+    from.push_back(draw_layout(size, image.element_bytes, static_cast<int>(draw(0, 1)), false));
+    to.push_back(image.in_place != 0
+                     ? from.back()
+                     : draw_layout(size, image.element_bytes, static_cast<int>(draw(0, 1)), false));
+    const size_t at_i = static_cast<size_t>(i);
+    sources[at_i].reserve(static_cast<size_t>(from.back().bytes));
+    sources[at_i].fill_random();
+    sources[at_i].upload();
+    results[at_i].reserve(static_cast<size_t>(to.back().bytes));
+    results[at_i].fill_random();
+    results[at_i].upload();
+  }
+  codes.upload();
+  for (int side = 0; side < 2; ++side) {
+    for (int i = 0; i < count; ++i) {
+      const size_t at_i = static_cast<size_t>(i);
+      twin &source = params.images[i].in_place != 0 ? results[at_i] : sources[at_i];
+      params.images[i].src = at(from[at_i], side == 0 ? source.host.data() : source.device);
+      params.images[i].dst = at(to[at_i], side == 0 ? results[at_i].host.data() : results[at_i].device);
+    }
+    params.codes = reinterpret_cast<unsigned long long>(side == 0 ? codes.host.data() : codes.device);
+    if (side == 0) {
+      cvc_host_flip_var_shape(&params, 0, items);
+    } else {
+      launch_flip_var_shape(params);
+    }
+  }
+  for (int i = 0; i < count; ++i) {
+    report("flip_var_shape", std::to_string(i) + " of " + std::to_string(count),
+           results[static_cast<size_t>(i)]);
+  }
+}
+
+// ---- Values ----
+
+double draw_real() {
+  static const double special[] = {0.0,     -0.0, 0.5,   1.5,   2.5,          -0.5,   254.5,   255.5,
+                                   65535.5, 1e30, -1e30, 1e-40, 2147483647.5, 9.3e18, -9.3e18, 1e300};
+  switch (draw(0, 7)) {
+  case 0:
+    return pick(special);
+  case 1:
+    return static_cast<double>(draw(-70000, 70000));
+  default:
+    return static_cast<double>(draw(-4000000, 4000000)) / 7919.0;
+  }
+}
+
+// Real kinds get values that are worth it in place of random bits, most of the time.
+void fill_values(twin &memory, uint32_t kind) {
+  memory.fill_random();
+  if (chance(3)) {
+    return;
+  }
+  if (kind == cvc_kind_f32) {
+    for (size_t i = 0; i + 4 <= memory.host.size(); i += 4) {
+      const float value = static_cast<float>(draw_real());
+      memcpy(memory.host.data() + i, &value, 4);
+    }
+  } else if (kind == cvc_kind_f64) {
+    for (size_t i = 0; i + 8 <= memory.host.size(); i += 8) {
+      const double value = draw_real();
+      memcpy(memory.host.data() + i, &value, 8);
+    }
+  }
+}
+
+void check_convert_to() {
+  extents size = draw_extents(chance(10) ? 7 : 4);
+  cvc_convert_to_params params{};
+  const bool common = chance(3);
+  params.src_kind = common ? (chance(2) ? cvc_kind_u8 : cvc_kind_f32) : static_cast<uint32_t>(draw(1, 11));
+  params.dst_kind = common ? (chance(2) ? cvc_kind_u8 : cvc_kind_f32) : static_cast<uint32_t>(draw(1, 11));
+  params.rounding = static_cast<uint32_t>(draw(0, 1));
+  params.images = size.n;
+  params.channels = size.c;
+  params.height = size.h;
+  params.width = size.w;
+  params.alpha = chance(3) ? 1.0 : static_cast<double>(draw(-3000, 3000)) / 997.0;
+  params.beta = chance(3) ? 0.0 : static_cast<double>(draw(-3000, 3000)) / 31.0;
+  params.alpha_float = static_cast<float>(params.alpha);
+  params.beta_float = static_cast<float>(params.beta);
+  const int64_t src_bytes = cvc_kind_bytes(params.src_kind), dst_bytes = cvc_kind_bytes(params.dst_kind);
+  const bool in_place = src_bytes == dst_bytes && chance(3);
+  const int kind = static_cast<int>(draw(0, 2));
+  const layout from = draw_layout(size, src_bytes, kind, true);
+  const layout to =
+      in_place ? from : draw_layout(size, dst_bytes, chance(4) ? static_cast<int>(draw(0, 2)) : kind, true);
+  twin src, dst;
+  src.reserve(static_cast<size_t>(from.bytes));
+  fill_values(src, params.src_kind);
+  src.upload();
+  dst.reserve(static_cast<size_t>(to.bytes));
+  dst.poison();
+  if (in_place) {
+    fill_values(dst, params.src_kind);
+  }
+  dst.upload();
+  params.src = at(from, in_place ? dst.host.data() : src.host.data());
+  params.dst = at(to, dst.host.data());
+  cvc_host_convert_to(&params, 0, size.n * size.h);
+  params.src = at(from, in_place ? dst.device : src.device);
+  params.dst = at(to, dst.device);
+  launch_convert_to(params);
+  report("convert_to",
+         text(size) + " kinds " + std::to_string(params.src_kind) + " -> " + std::to_string(params.dst_kind) +
+             " rounding " + std::to_string(params.rounding) + " " + from.name + " -> " + to.name,
+         dst);
+}
+
+// ---- Normalize ----
+
+const uint32_t normalized_kinds[] = {cvc_kind_u8,  cvc_kind_s8,  cvc_kind_u16, cvc_kind_s16, cvc_kind_s32,
+                                     cvc_kind_f16, cvc_kind_f32, cvc_kind_f64, cvc_kind_u8,  cvc_kind_f32};
+
+// Base or scale: values, or a tensor that is broadcast in some dimensions.
+struct factor {
+  twin memory;
+  layout place;
+  bool is_tensor = false;
+
+  void draw_one(const extents &size, bool per_pixel) {
+    is_tensor = chance(2);
+    if (!is_tensor) {
+      return;
+    }
+    const extents own{chance(2) ? 1 : size.n, chance(4) ? 1 : size.c, per_pixel && chance(2) ? size.h : 1,
+                      per_pixel && chance(2) ? size.w : 1};
+    place = draw_layout(own, 4, static_cast<int>(draw(0, 1)), false);
+    place.view.stride_n = own.n == 1 ? 0 : place.view.stride_n;
+    place.view.stride_c = own.c == 1 ? 0 : place.view.stride_c;
+    place.view.stride_h = own.h == 1 ? 0 : place.view.stride_h;
+    place.view.stride_w = own.w == 1 ? 0 : place.view.stride_w;
+    memory.reserve(static_cast<size_t>(place.bytes));
+    for (int64_t i = 0; i + 4 <= static_cast<int64_t>(memory.host.size()); ++i) {
+      // Also the unaligned places hold plain numbers.
+      const float value = static_cast<float>(draw(1, 5000)) / 37.0f;
+      if ((i - static_cast<int64_t>(place.view.data)) % 4 == 0 && i >= 0) {
+        memcpy(memory.host.data() + i, &value, 4);
+      }
+    }
+    memory.upload();
+  }
+
+  cvc_view view(bool on_device) const {
+    return is_tensor ? at(place, on_device ? memory.device : memory.host.data()) : cvc_view{};
+  }
+};
+
+cvc_normalize_values draw_values() {
+  cvc_normalize_values values{};
+  for (int i = 0; i < 4; ++i) {
+    values.base_values[i] = static_cast<float>(draw(-5000, 5000)) / 29.0f;
+    values.scale_values[i] = static_cast<float>(draw(-5000, 5000)) / 1999.0f;
+    values.scale_values_double[i] =
+        static_cast<double>(values.scale_values[i]) * (chance(2) ? 1.0 : 1.0000000001);
+  }
+  values.global_scale = chance(2) ? 1.0f : static_cast<float>(draw(-300, 300)) / 77.0f;
+  values.global_shift = chance(2) ? 0.0f : static_cast<float>(draw(-300, 300)) / 7.0f;
+  values.epsilon = static_cast<float>(draw(0, 10)) / 100.0f;
+  values.scale_is_deviation = chance(2);
+  values.src_kind = pick(normalized_kinds);
+  values.dst_kind = pick(normalized_kinds);
+  return values;
+}
+
+void check_normalize() {
+  const extents size = draw_extents(chance(10) ? 7 : 4);
+  cvc_normalize_params params{};
+  params.values = draw_values();
+  params.images = size.n;
+  params.channels = size.c;
+  params.height = size.h;
+  params.width = size.w;
+  const bool per_pixel = chance(3);
+  factor base, scale;
+  base.draw_one(size, per_pixel);
+  scale.draw_one(size, per_pixel);
+  const int64_t src_bytes = cvc_kind_bytes(params.values.src_kind),
+                dst_bytes = cvc_kind_bytes(params.values.dst_kind);
+  const bool in_place = src_bytes == dst_bytes && chance(3);
+  const int kind = static_cast<int>(draw(0, 2));
+  const layout from = draw_layout(size, src_bytes, kind, true);
+  const layout to =
+      in_place ? from : draw_layout(size, dst_bytes, chance(4) ? static_cast<int>(draw(0, 2)) : kind, true);
+  twin src, dst;
+  src.reserve(static_cast<size_t>(from.bytes));
+  fill_values(src, params.values.src_kind);
+  src.upload();
+  dst.reserve(static_cast<size_t>(to.bytes));
+  dst.poison();
+  if (in_place) {
+    fill_values(dst, params.values.src_kind);
+  }
+  dst.upload();
+  for (int side = 0; side < 2; ++side) {
+    params.values.base = base.view(side == 1);
+    params.values.scale = scale.view(side == 1);
+    twin &source = in_place ? dst : src;
+    params.src = at(from, side == 1 ? source.device : source.host.data());
+    params.dst = at(to, side == 1 ? dst.device : dst.host.data());
+    if (side == 0) {
+      cvc_host_normalize(&params, 0, size.n * size.h);
+    } else {
+      launch_normalize(params);
+    }
+  }
+  report("normalize",
+         text(size) + " kinds " + std::to_string(params.values.src_kind) + " -> " +
+             std::to_string(params.values.dst_kind) + " " + from.name + " -> " + to.name +
+             (base.is_tensor ? " base tensor" : "") + (scale.is_tensor ? " scale tensor" : "") +
+             (per_pixel ? " per pixel" : ""),
+         dst);
+}
+
+void check_normalize_var_shape() {
+  const int count = static_cast<int>(draw(1, cvc_normalize_max_images));
+  const int64_t channels = draw(1, 4);
+  cvc_normalize_var_shape_params params{};
+  params.values = draw_values();
+  params.count = count;
+  factor base, scale;
+  base.draw_one(extents{count, channels, 1, 1}, false);
+  scale.draw_one(extents{count, channels, 1, 1}, false);
+  std::vector<twin> sources(static_cast<size_t>(count)), results(static_cast<size_t>(count));
+  std::vector<layout> from, to;
+  int64_t items = 0;
+  for (int i = 0; i < count; ++i) {
+    const extents size{1, draw(1, channels), draw(1, 60), draw_size()};
+    cvc_normalize_image &image = params.images[i];
+    image.first_item = items;
+    image.width = static_cast<int32_t>(size.w);
+    image.height = static_cast<int32_t>(size.h);
+    image.channels = static_cast<int32_t>(size.c);
+    image.first_channel = static_cast<int32_t>(draw(0, channels - size.c));
+    image.image_index = i;
+    items += size.h;
+    const int kind = static_cast<int>(draw(0, 1));
+    from.push_back(draw_layout(size, cvc_kind_bytes(params.values.src_kind), kind, false));
+    to.push_back(draw_layout(size, cvc_kind_bytes(params.values.dst_kind), kind, false));
+    const size_t at_i = static_cast<size_t>(i);
+    sources[at_i].reserve(static_cast<size_t>(from.back().bytes));
+    fill_values(sources[at_i], params.values.src_kind);
+    sources[at_i].upload();
+    results[at_i].reserve(static_cast<size_t>(to.back().bytes));
+    results[at_i].poison();
+    results[at_i].upload();
+  }
+  for (int side = 0; side < 2; ++side) {
+    for (int i = 0; i < count; ++i) {
+      const size_t at_i = static_cast<size_t>(i);
+      params.images[i].src = at(from[at_i], side == 0 ? sources[at_i].host.data() : sources[at_i].device);
+      params.images[i].dst = at(to[at_i], side == 0 ? results[at_i].host.data() : results[at_i].device);
+    }
+    params.values.base = base.view(side == 1);
+    params.values.scale = scale.view(side == 1);
+    if (side == 0) {
+      cvc_host_normalize_var_shape(&params, 0, items);
+    } else {
+      launch_normalize_var_shape(params);
+    }
+  }
+  for (int i = 0; i < count; ++i) {
+    report("normalize_var_shape", std::to_string(i) + " of " + std::to_string(count),
+           results[static_cast<size_t>(i)]);
+  }
+}
+
+// ---- Reformat ----
+
+void check_reformat() {
+  static const uint32_t element_sizes[] = {1, 1, 2, 4, 4, 8, 16};
+  const extents size = draw_extents(chance(10) ? 9 : 4);
+  const uint32_t bytes = pick(element_sizes);
+  const int kind = static_cast<int>(draw(0, 2));
+  const layout from = draw_layout(size, bytes, kind, true);
+  const layout to = draw_layout(size, bytes,
+                                chance(3)   ? static_cast<int>(draw(0, 2))
+                                : kind == 1 ? 0
+                                            : 1,
+                                true);
+  twin src, dst;
+  src.reserve(static_cast<size_t>(from.bytes));
+  src.fill_random();
+  src.upload();
+  dst.reserve(static_cast<size_t>(to.bytes));
+  dst.poison();
+  dst.upload();
+  cvc_reformat_params params{};
+  params.images = size.n;
+  params.channels = size.c;
+  params.height = size.h;
+  params.width = size.w;
+  params.element_bytes = bytes;
+  params.src = at(from, src.host.data());
+  params.dst = at(to, dst.host.data());
+  cvc_host_reformat(&params, 0, size.n * size.h);
+  params.src = at(from, src.device);
+  params.dst = at(to, dst.device);
+  launch_reformat(params);
+  report("reformat", text(size) + " of " + std::to_string(bytes) + " " + from.name + " -> " + to.name, dst);
+}
+
+// ---- Resize ----
+
+struct resize_case {
+  int in_width, in_height, out_width, out_height;
+};
+
+resize_case draw_resize() {
+  static const resize_case extremes[] = {{65535, 1, 1, 1},     {1, 65535, 1, 1},       {65535, 1, 300, 7},
+                                         {1, 65535, 5, 301},   {1, 1, 257, 131},       {2000, 3, 2, 900},
+                                         {3, 1500, 800, 2},    {1920, 1080, 224, 224}, {640, 360, 427, 240},
+                                         {320, 180, 640, 360}, {700, 500, 31, 29},     {1, 65535, 1, 65535}};
+  if (chance(12)) {
+    return pick(extremes);
+  }
+  resize_case drawn{static_cast<int>(draw_size()), static_cast<int>(draw_size()),
+                    static_cast<int>(draw_size()), static_cast<int>(draw_size())};
+  if (chance(8)) {
+    drawn.out_width = drawn.in_width;
+  }
+  if (chance(8)) {
+    drawn.out_height = drawn.in_height;
+  }
+  return drawn;
+}
+
+int64_t tiled_images = 0, sampled_images = 0;
+
+void check_resize() {
+  static const filter filters[] = {filter::linear,  filter::cubic,   filter::lanczos,
+                                   filter::hamming, filter::box,     filter::linear,
+                                   filter::cubic,   filter::lanczos, filter::nearest};
+  cvc_resize_params params{};
+  const bool is_u8 = !chance(4);
+  const filter kind = pick(filters);
+  const bool nearest = kind == filter::nearest;
+  params.kind = is_u8 ? static_cast<uint32_t>(cvc_kind_u8) : pick(normalized_kinds);
+  if (nearest && chance(4)) {
+    params.kind = cvc_kind_u32;
+  }
+  params.channels = static_cast<uint32_t>(draw(1, 4));
+  if (chance(3)) {
+    params.channels = 3;
+  }
+  if (nearest) {
+    params.flags = cvc_resize_nearest;
+  } else if (params.kind == cvc_kind_u8 && params.channels % 2 == 0 && chance(4)) {
+    params.flags = cvc_resize_premultiply;
+  }
+  params.image_count = chance(4) ? static_cast<int32_t>(draw(2, 5)) : 1;
+  params.batch = params.image_count == 1 ? static_cast<int32_t>(draw(1, 3)) : 1;
+  const int64_t bytes = cvc_kind_bytes(params.kind);
+  const size_t count = static_cast<size_t>(params.image_count);
+  std::vector<twin> sources(count), results(count), tables(2 * count);
+  std::vector<layout> from, to;
+  std::vector<int> most;
+  std::string what = "kind " + std::to_string(params.kind) + " filter " +
+                     std::to_string(static_cast<int>(kind)) + " channels " + std::to_string(params.channels) +
+                     " batch " + std::to_string(params.batch) + " flags " + std::to_string(params.flags);
+  for (size_t i = 0; i < count; ++i) {
+    const resize_case drawn = draw_resize();
+    cvc_resize_image &image = params.images[i];
+    image.src_width = drawn.in_width;
+    image.src_height = drawn.in_height;
+    image.dst_width = drawn.out_width;
+    image.dst_height = drawn.out_height;
+    image.items = drawn.out_height;
+    image.vertical_first =
+        chance(6) ? 1
+                  : vertical_comes_first(drawn.in_width, drawn.in_height, drawn.out_width, drawn.out_height);
+    const int64_t channels = params.channels;
+    const int style = chance(8) ? 2 : chance(3) ? 1 : 0;
+    from.push_back(
+        draw_layout(extents{params.batch, channels, drawn.in_height, drawn.in_width}, bytes, style, true));
+    to.push_back(draw_layout(extents{params.batch, channels, drawn.out_height, drawn.out_width}, bytes,
+                             chance(6) ? static_cast<int>(draw(0, 2)) : style, true));
+    sources[i].reserve(static_cast<size_t>(from.back().bytes));
+    fill_values(sources[i], params.kind);
+    sources[i].upload();
+    results[i].reserve(static_cast<size_t>(to.back().bytes));
+    results[i].poison();
+    results[i].upload();
+    for (int axis = 0; axis < 2; ++axis) {
+      const int in = axis == 0 ? drawn.in_width : drawn.in_height,
+                out = axis == 0 ? drawn.out_width : drawn.out_height;
+      twin &memory = tables[2 * i + static_cast<size_t>(axis)];
+      if (!nearest && in == out) {
+        most.push_back(0);
+        continue;
+      }
+      const resize_table table(in, out, kind, params.kind == cvc_kind_u8);
+      most.push_back(table.header().max_count);
+      memory.host = table.bytes();
+      memory.upload();
+    }
+    what += " " + std::to_string(drawn.in_width) + "x" + std::to_string(drawn.in_height) + "->" +
+            std::to_string(drawn.out_width) + "x" + std::to_string(drawn.out_height) +
+            (image.vertical_first != 0 ? " vertical first " : " ") + from.back().name + " -> " +
+            to.back().name;
+  }
+  for (int side = 0; side < 2; ++side) {
+    int64_t items = 0;
+    for (size_t i = 0; i < count; ++i) {
+      cvc_resize_image &image = params.images[i];
+      image.src = at(from[i], side == 1 ? sources[i].device : sources[i].host.data());
+      image.dst = at(to[i], side == 1 ? results[i].device : results[i].host.data());
+      const auto address = [&](const twin &table) {
+        return table.host.empty() ? 0
+                                  : reinterpret_cast<uint64_t>(side == 1 ? table.device : table.host.data());
+      };
+      image.horizontal_table = address(tables[2 * i]);
+      image.vertical_table = address(tables[2 * i + 1]);
+      items += static_cast<int64_t>(image.items) * params.batch;
+    }
+    if (side == 0) {
+      cvc_host_resize(&params, 0, items);
+    } else {
+      plan_resize(params, most);
+      launch_resize(params);
+    }
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const cvc_resize_tiling &tiling = params.images[i].tiling;
+    const bool tiled = cvc_resize_is_tiled(tiling);
+    ++(tiled ? tiled_images : sampled_images);
+    report("resize",
+           what + (tiled ? " tiled, steps " + std::to_string(tiling.horizontal_steps) + " " +
+                               std::to_string(tiling.vertical_steps) + " groups " +
+                               std::to_string(tiling.band_groups)
+                         : " by sample"),
+           results[i]);
+  }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  const int64_t cases = argc > 1 ? std::atoll(argv[1]) : 400;
+  const uint64_t seed = argc > 2 ? static_cast<uint64_t>(std::atoll(argv[2])) : 1;
+  const struct {
+    const char *name;
+    void (*check)();
+  } checks[] = {{"flip", check_flip},
+                {"flip_var_shape", check_flip_var_shape},
+                {"convert_to", check_convert_to},
+                {"normalize", check_normalize},
+                {"normalize_var_shape", check_normalize_var_shape},
+                {"reformat", check_reformat},
+                {"resize", check_resize}};
+  for (const auto &one : checks) {
+    generator.seed(seed);
+    const int64_t before = failures;
+    const int64_t count =
+        std::string(one.name).find("var_shape") != std::string::npos ? (cases + 9) / 10 : cases;
+    if (argc > 3 && std::string(argv[3]) != one.name) {
+      continue;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      one.check();
+    }
+    std::printf("%-20s %lld cases, %lld mismatches\n", one.name, static_cast<long long>(count),
+                static_cast<long long>(failures - before));
+    std::fflush(stdout);
+  }
+  std::printf("resize: %lld images in tiles, %lld by sample\n", static_cast<long long>(tiled_images),
+              static_cast<long long>(sampled_images));
+  if (failures != 0) {
+    std::printf("FAILED: %lld results differ\n", static_cast<long long>(failures));
+    return 1;
+  }
+  std::printf("all results have the same bits\n");
+  return 0;
+}

@@ -1,0 +1,62 @@
+// What the library asks of the kernels' sources before it launches the GPU build: how to cut the work, which
+// of a kernel's forms to take, and how many blocks.
+#include "../convert_to.cuh"
+#include "../flip.cuh"
+#include "../normalize.cuh"
+#include "../reformat.cuh"
+#include "../resize_tiling.cuh"
+
+// Mirrored in src/op/device_launch.rs.
+struct cvc_device_launch {
+  int64_t blocks;
+  uint32_t kernel; // its place in the list of the operator's kernels
+  uint32_t shared_bytes;
+};
+
+extern "C" {
+
+void cvc_plan_flip(cvc_flip_params *params) { params->plan = cvc_flip_plan_of(cvc_flip_set_of(*params)); }
+
+void cvc_launch_flip(const cvc_flip_params *params, cvc_device_launch *launch) {
+  *launch = {params->plan.blocks, cvc_flip_kernel_of(params->plan), 0};
+}
+
+void cvc_launch_flip_var_shape(const cvc_flip_var_shape_params *params, cvc_device_launch *launch) {
+  *launch = {cvc_flip_blocks(*params), 0, 0};
+}
+
+void cvc_plan_convert_to(cvc_convert_to_params *params) { params->plan = cvc_convert_to_plan(*params); }
+
+void cvc_launch_convert_to(const cvc_convert_to_params *params, cvc_device_launch *launch) {
+  *launch = {params->plan.blocks, 0, 0};
+}
+
+void cvc_plan_normalize(cvc_normalize_params *params) { params->plan = cvc_normalize_plan(*params); }
+
+void cvc_launch_normalize(const cvc_normalize_params *params, cvc_device_launch *launch) {
+  *launch = {params->plan.blocks, 0, 0};
+}
+
+void cvc_launch_normalize_var_shape(const cvc_normalize_var_shape_params *params, cvc_device_launch *launch) {
+  *launch = {cvc_normalize_blocks(*params), 0, 0};
+}
+
+void cvc_plan_reformat(cvc_reformat_params *params) { params->plan = cvc_reformat_plan_of(*params); }
+
+void cvc_launch_reformat(const cvc_reformat_params *params, cvc_device_launch *launch) {
+  *launch = {params->plan.blocks, cvc_reformat_kernel_of(*params), 0};
+}
+
+// Tiles image number `index`; the counts are the largest ones of its tables, 0 where there is none.
+void cvc_plan_resize(cvc_resize_params *params, int32_t index, int32_t most_across, int32_t most_down) {
+  cvc_resize_image &image = params->images[index];
+  image.tiling = cvc_resize_tiling_of(image, params->kind, params->channels, params->flags, params->batch,
+                                      most_across, most_down);
+}
+
+void cvc_launch_resize(const cvc_resize_params *params, cvc_device_launch *launch) {
+  const cvc_resize_launch made = cvc_resize_launch_of(*params);
+  *launch = {made.blocks, static_cast<uint32_t>(made.kernel), static_cast<uint32_t>(made.shared_bytes)};
+}
+
+} // extern "C"
