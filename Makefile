@@ -8,7 +8,7 @@ VENV := build/venv/bin
 export CVC_KERNEL_CACHE := $(CURDIR)/build/kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-long demo gpu-bundle header fmt nvcc venv clean
+.PHONY: help build test test-long demo gpu-bundle bench-gpu header fmt nvcc venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ demo: ## show a real video going through libcvc; ARGS="--frames 500" and such re
 
 gpu-bundle: ## collect into build/gpu all that a machine with a GPU needs to run the tests
 	scripts/gpu_bundle.sh
+
+bench-gpu: gpu-bundle ## on a machine with a GPU: time operators and calls beside the rivals found here
+	build/gpu/run.sh bench
 
 header: ## write include/cvc.h anew
 	CVC_BLESS=1 $(CARGO) test --locked --quiet --test header

@@ -128,6 +128,9 @@ fn plan_device_kernels() -> Plan {
 /// Compiles every `cuda/*.cu` into one fatbin, whose path the crate reads from `CVC_FATBIN`.
 fn device_kernels(nvcc: &Path) {
     println!("cargo:rustc-env=CVC_FATBIN={}", fatbin().display());
+    if let Some(major) = release(nvcc) {
+        println!("cargo:rustc-env=CVC_NVCC_MAJOR={major}");
+    }
     // nvcc makes a fatbin of one file only, so this one includes them all.
     let umbrella = out_dir().join("cvc_kernels.cu");
     let includes: String = device_sources()
@@ -234,6 +237,13 @@ fn find_nvcc() -> Option<PathBuf> {
 fn version(nvcc: &Path) -> Option<Vec<u8>> {
     let output = Command::new(nvcc).arg("--version").output().ok()?;
     output.status.success().then_some(output.stdout)
+}
+
+/// The compiler's major version, on which depends how new a driver its image needs.
+fn release(nvcc: &Path) -> Option<u32> {
+    let text = String::from_utf8(version(nvcc)?).ok()?;
+    let (_, rest) = text.split_once("release ")?;
+    rest.split(['.', ',']).next()?.trim().parse().ok()
 }
 
 /// nvcc with the host compiler and flags that `cc` gives it. Nothing is linked, hence no CUDA runtime.

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# `make gpu-bundle`: collects into build/gpu the library with kernels for every architecture, its tests and run.sh, for
-# a machine that has a GPU and Python with NumPy and pytest, and no compiler or network.
+# `make gpu-bundle`: collects into build/gpu the library with kernels for every architecture (or those that
+# CVC_CUDA_ARCHS names), its tests and run.sh, for a machine that has a GPU and Python with NumPy and pytest, and no
+# network. What checks the kernels by themselves is built there, where nvcc is found.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
-export CVC_CUDA_ARCHS=all CVC_REQUIRE_NVCC=1 CARGO_TERM_COLOR=never
+export CVC_CUDA_ARCHS=${CVC_CUDA_ARCHS:-all} CVC_REQUIRE_NVCC=1 CARGO_TERM_COLOR=never
 
 BUNDLE=$BUILD/gpu
 # Another target folder, so that the everyday build keeps its one architecture.
@@ -41,6 +42,11 @@ if compgen -G 'benches/*.rs' >/dev/null; then
     "$PYTHON" scripts/cargo_programs.py "$BUNDLE/benches"
 fi
 
+say "collecting the GPU benchmarks"
+"${CC:-cc}" -std=c11 -O2 -Wall -Wextra -D_POSIX_C_SOURCE=200809L -I "$BUNDLE/include" benches/gpu/call_cost.c \
+  -o "$BUNDLE/benches/call_cost" -L "$BUNDLE/lib" -lcvc '-Wl,-rpath,$ORIGIN/../lib'
+git ls-files benches/gpu cuda | tar -cf - -T - | tar -xf - -C "$BUNDLE"
+
 say "collecting the Python package and the wheels that its tests need"
 git ls-files python_ctypes | tar -cf - -T - | tar -xf - -C "$BUNDLE"
 retry "$PYTHON" -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: \
@@ -52,7 +58,7 @@ cp scripts/common.sh "$BUNDLE/scripts/"
 cp scripts/gpu_run.sh "$BUNDLE/run.sh"
 mebibytes=$(du -sm "$BUNDLE" | cut -f 1)
 du -sh "$BUNDLE"/*
-say "build/gpu has $mebibytes MiB; copy it and run: ./run.sh tests sanitizers bench"
+say "build/gpu has $mebibytes MiB; copy it and run: ./run.sh tests sanitizers kernels bench"
 [ "$mebibytes" -le "$MAX_MIB" ] || {
   say "that is more than $MAX_MIB MiB"
   exit 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs what `make gpu-bundle` collected on a machine with a GPU: `run.sh tests sanitizers bench`, or some of these.
+# Runs what `make gpu-bundle` collected on a machine with a GPU: `run.sh tests sanitizers kernels bench`, or some of these.
 # Where OUT names a folder, the whole log is left there.
 set -uo pipefail
 source "$(dirname "$0")/scripts/common.sh"
@@ -52,13 +52,30 @@ python_tests() {
   PYTHONPATH=$ROOT/site:. "$PYTHON" -m pytest -q -p no:cacheprovider tests
 }
 
+# The kernels by themselves: against their host build, then timed.
+kernels() {
+  if ! command -v nvcc >/dev/null && [ -z "${NVCC:-}" ]; then
+    say "nvcc is not here, so the kernels are not checked by themselves"
+    return 0
+  fi
+  CVC_CUDA_ARCHS=$("$PYTHON" -c 'import torch; print("%d%d" % torch.cuda.get_device_capability())' 2>/dev/null ||
+    echo 90) "$ROOT/benches/gpu/run_kernels.sh"
+}
+
 run_benches() {
   local program
   cd "$ROOT/benches"
   for program in ./*; do
-    say "$program"
-    "$program" --bench
+    if [ -f "$program" ]; then
+      say "$program"
+      "$program" --bench || return 1
+    fi
   done
+  if "$PYTHON" -c 'import torch' 2>/dev/null; then
+    PYTHONPATH=$ROOT/site:$ROOT/python_ctypes "$PYTHON" gpu/operators.py
+  else
+    say "torch is not here, so the operators are not timed from Python"
+  fi
 }
 
 begin_stages
@@ -75,9 +92,10 @@ for step in "${@:-tests}"; do
         stage "$tool" each_c_test "$SANITIZER" --tool "$tool" --error-exitcode 1
       done
       ;;
+    kernels) stage kernels kernels ;;
     bench) stage bench run_benches ;;
     *)
-      say "$step is not known; tests, sanitizers and bench are"
+      say "$step is not known; tests, sanitizers, kernels and bench are"
       exit 2
       ;;
   esac
