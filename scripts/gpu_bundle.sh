@@ -43,8 +43,8 @@ if compgen -G 'benches/*.rs' >/dev/null; then
 fi
 
 say "collecting the GPU benchmarks"
-"${CC:-cc}" -std=c11 -O2 -Wall -Wextra -D_POSIX_C_SOURCE=200809L -I "$BUNDLE/include" benches/gpu/call_cost.c \
-  -o "$BUNDLE/benches/call_cost" -L "$BUNDLE/lib" -lcvc '-Wl,-rpath,$ORIGIN/../lib'
+"${CC:-cc}" -std=c11 -O2 -Wall -Wextra -D_GNU_SOURCE -I "$BUNDLE/include" benches/gpu/call_cost.c \
+  -o "$BUNDLE/benches/call_cost" -L "$BUNDLE/lib" -lcvc -ldl '-Wl,-rpath,$ORIGIN/../lib'
 git ls-files benches/gpu cuda | tar -cf - -T - | tar -xf - -C "$BUNDLE"
 
 say "collecting the Python package and the wheels that its tests need"

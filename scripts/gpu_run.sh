@@ -2,9 +2,10 @@
 # Runs what `make gpu-bundle` collected on a machine with a GPU: `run.sh tests sanitizers kernels bench`, or some of these.
 # Where OUT names a folder, the whole log is left there.
 set -uo pipefail
+python=${PYTHON:-python3}
 source "$(dirname "$0")/scripts/common.sh"
+PYTHON=$python
 export CVC_BACKEND=${CVC_BACKEND:-cuda} CVC_LIBRARY=$ROOT/lib/libcvc.so PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
-PYTHON=${PYTHON:-python3}
 SANITIZER=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 
 describe_machine() {

@@ -1,4 +1,4 @@
-//! What becomes of objects whose thread, cache or owner goes first: through the C interface, on the host backend.
+//! What becomes of objects whose thread, cache or owner goes first: through the C interface, on either backend.
 
 #![allow(improper_ctypes)] // What handles point to is known by name alone.
 
@@ -104,7 +104,8 @@ fn a_wrap_whose_thread_has_ended_tells_its_owner_when_its_work_is_done() {
     let cache = own_cache();
     let mut stream = null_mut();
     ok!(cvc_stream_create(0, 0, &mut stream));
-    let mut memory = vec![0u8; 64];
+    let (mut memory, wanted) = (null_mut(), desc(1));
+    ok!(cvc_tensor_create(default_cache(), &wanted, NO_STREAM, &mut memory));
     // SAFETY: all zeros is a value of the struct.
     let mut data: cvc_tensor_data_t = unsafe { std::mem::zeroed() };
     data.struct_size = std::mem::size_of::<cvc_tensor_data_t>();
@@ -112,7 +113,7 @@ fn a_wrap_whose_thread_has_ended_tells_its_owner_when_its_work_is_done() {
     data.shape[0] = 64;
     data.strides[0] = 1;
     data.dtype = CVC_DTYPE_U8;
-    data.data = memory.as_mut_ptr().cast();
+    data.data = address(memory) as *mut c_void;
     let (shared_cache, shared_data) = (Shared(cache), Shared(data));
     let wrap = std::thread::spawn(move || {
         let (cache, data) = (shared_cache, shared_data);
@@ -140,6 +141,7 @@ fn a_wrap_whose_thread_has_ended_tells_its_owner_when_its_work_is_done() {
     assert_eq!(TOLD.load(Ordering::SeqCst), 1);
     assert_eq!(stats(cache).live_handles, 0);
     ok!(cvc_cache_release(cache));
+    ok!(cvc_tensor_release(memory));
 }
 
 #[test]

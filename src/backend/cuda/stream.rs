@@ -231,16 +231,30 @@ pub fn synchronize_event(
 
 /// Errors: `InvalidEvent` for an event without timing or without a record, `NotReady` before both have passed.
 pub fn elapsed_ms(session: &Session, start: EventHandle, end: EventHandle) -> Result<f32> {
-    let mut milliseconds = 0.0;
-    match session.driver.cuEventElapsedTime_v2 {
-        Some(elapsed) => {
-            // SAFETY: the caller keeps both alive; `milliseconds` is writable.
-            let code = unsafe { elapsed(&mut milliseconds, start, end) };
-            session.check(code, "cuEventElapsedTime_v2")?;
+    let between = |start: EventHandle, end: EventHandle, milliseconds: &mut f32| {
+        // SAFETY: the caller keeps both alive; `milliseconds` is writable.
+        unsafe {
+            match session.driver.cuEventElapsedTime_v2 {
+                Some(elapsed) => elapsed(milliseconds, start, end),
+                None => (session.driver.cuEventElapsedTime)(milliseconds, start, end),
+            }
         }
-        // SAFETY: as above.
-        None => unsafe { call!(session, cuEventElapsedTime(&mut milliseconds, start, end))? },
+    };
+    let mut milliseconds = 0.0;
+    let code = between(start, end, &mut milliseconds);
+    if code == codes::INVALID_HANDLE {
+        // The driver does not say which; one of them has no time between itself and itself either.
+        for (name, event) in [("start", start), ("end", end)] {
+            if between(event, event, &mut milliseconds) == codes::INVALID_HANDLE {
+                fail!(
+                    Status::InvalidEvent,
+                    "{name} is event {event:#x}, which has no timing or was never recorded; expected one created with \
+                     timing and recorded"
+                );
+            }
+        }
     }
+    session.check(code, "cuEventElapsedTime")?;
     Ok(milliseconds)
 }
 
