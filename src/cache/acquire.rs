@@ -6,7 +6,7 @@ use super::table::{Request, Resolved, Shape, POLL_BUDGET};
 use super::{enforce_limit, free_entries, hooks, lock_drained, thread, Cache};
 use crate::error::{Result, Status};
 use crate::memory;
-use crate::timeline::{AccessKind, Stream};
+use crate::timeline::{AccessKind, Accesses, Stream};
 
 /// A live entry that nobody else observes.
 pub struct Acquired {
@@ -140,38 +140,48 @@ impl Want {
                 return Ok(acquired);
             }
         }
-        let taken = self.new_memory(resolved);
-        match taken {
-            Ok(New::Block(block)) => {
-                let entry = (hooks().take)();
-                // SAFETY: a new entry is the caller's alone.
-                unsafe {
-                    (*entry).device = self.device;
-                    (*entry).charge = bytes;
-                    (*entry).block = block;
-                    (*entry).wrap = false;
-                    (*entry).transient = false;
+        let taken = match self.new_memory(resolved) {
+            Ok(New::Block(block)) => match self.new_entry(bytes, block) {
+                Ok(entry) => {
+                    self.make_live(entry, indexed);
+                    self.count_miss();
+                    return Ok(Acquired {
+                        entry,
+                        same_shape: false,
+                    });
                 }
-                self.make_live(entry, indexed);
-                self.count_miss();
-                Ok(Acquired {
-                    entry,
-                    same_shape: false,
-                })
-            }
-            Ok(New::Reused(acquired)) => {
-                if indexed {
-                    retention.give_back(bytes);
-                }
-                Ok(acquired)
-            }
-            Err(error) => {
-                if indexed {
-                    retention.give_back(bytes);
-                }
-                Err(error)
-            }
+                Err(error) => Err(error),
+            },
+            Ok(New::Reused(acquired)) => Ok(acquired),
+            Err(error) => Err(error),
+        };
+        // Nothing new came of it.
+        if indexed {
+            retention.give_back(bytes);
         }
+        taken
+    }
+
+    /// An entry around the block, which goes back to the pool where there is none.
+    fn new_entry(&self, bytes: u64, block: Option<memory::Block>) -> Result<*mut Entry> {
+        let entry = match (hooks().take)() {
+            Ok(entry) => entry,
+            Err(error) => {
+                if let Some(block) = block {
+                    memory::release(block, Accesses::default());
+                }
+                return Err(error);
+            }
+        };
+        // SAFETY: a new entry is the caller's alone.
+        unsafe {
+            (*entry).device = self.device;
+            (*entry).charge = bytes;
+            (*entry).block = block;
+            (*entry).wrap = false;
+            (*entry).transient = false;
+        }
+        Ok(entry)
     }
 
     fn new_memory(&self, resolved: &Resolved) -> Result<New> {

@@ -44,7 +44,7 @@ const MAX_DEVICES: usize = 64;
 
 /// How the layer above makes entries and takes them back. `give` gets entries that own nothing any more.
 pub struct Hooks {
-    pub take: fn() -> *mut Entry,
+    pub take: fn() -> Result<*mut Entry>,
     pub give: fn(*mut Entry),
 }
 

@@ -32,7 +32,8 @@ pub fn acquire(
     } else {
         std::mem::take(shells)
     };
-    let entry = entry.unwrap_or_else(hooks().take);
+    // Where this fails there was no shell, so none is dropped.
+    let entry = entry.map_or_else(hooks().take, Ok)?;
     own.counters.wrapped_count += 1;
     own.counters.indexed_wrapped += 1;
     // SAFETY: a shell or a new entry is the caller's alone.

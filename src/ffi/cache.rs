@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use parking_lot::Mutex;
+
 use super::arguments::{self, handle, opaque, out};
 use super::constants::*;
 use super::error::{guard, guard_release};
@@ -21,14 +23,17 @@ struct Default {
 
 static DEFAULT: OnceLock<Default> = OnceLock::new();
 
-fn default_cache() -> &'static Default {
-    DEFAULT.get_or_init(|| {
-        let cache = Cache::create(None);
-        Default {
-            cache,
-            handle: object::open_cache(cache),
-        }
-    })
+fn default_cache() -> Result<&'static Default> {
+    static MAKING: Mutex<()> = Mutex::new(());
+    if let Some(default) = DEFAULT.get() {
+        return Ok(default);
+    }
+    let _making = MAKING.lock();
+    if let Some(default) = DEFAULT.get() {
+        return Ok(default);
+    }
+    let (cache, handle) = object::create_cache(None)?;
+    Ok(DEFAULT.get_or_init(|| Default { cache, handle }))
 }
 
 /// The cache that a handle means.
@@ -57,7 +62,7 @@ pub unsafe extern "C" fn cvc_cache_default(cache: *mut cvc_cache_t) -> cvc_statu
     guard(|| {
         // SAFETY: the caller's pointer.
         let cache = unsafe { out(cache, std::ptr::null_mut(), "cache") }?;
-        *cache = opaque(default_cache().handle);
+        *cache = opaque(default_cache()?.handle);
         Ok(())
     })
 }
@@ -88,7 +93,7 @@ pub unsafe extern "C" fn cvc_cache_create(
             }
             limit = u64::try_from(options.limit).ok();
         }
-        *cache = opaque(object::open_cache(Cache::create(limit)));
+        *cache = opaque(object::create_cache(limit)?.1);
         Ok(())
     })
 }

@@ -57,7 +57,17 @@ const CHUNK: usize = 4096;
 type Chunk = [AtomicPtr<Object>; CHUNK];
 static CHUNKS: [AtomicPtr<Chunk>; (1 << SLOT_BITS) / CHUNK] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; (1 << SLOT_BITS) / CHUNK];
-static SLOTS: Mutex<u32> = Mutex::new(0);
+
+struct Slots {
+    /// Handed out so far.
+    taken: u32,
+    limit: u32,
+}
+
+static SLOTS: Mutex<Slots> = Mutex::new(Slots {
+    taken: 0,
+    limit: 1 << SLOT_BITS,
+});
 
 /// An object's side of its handle: generation and kind as in the handle, and how many references its users have.
 pub struct Word(AtomicU64);
@@ -145,22 +155,34 @@ impl Word {
     }
 }
 
-/// A slot for a new object that is never freed.
-pub fn new_slot(object: *mut Object, set_slot: impl FnOnce(u32)) {
-    let mut next = SLOTS.lock();
-    let slot = *next;
-    assert!(slot < 1 << SLOT_BITS, "all {slot} object slots are in use");
+/// Lowers or restores how many slots there are, so that a test can run out of them.
+pub fn limit_slots(limit: u32) {
+    SLOTS.lock().limit = limit.min(1 << SLOT_BITS);
+}
+
+/// Puts what `make` makes for its slot, an object that is never freed, where its handles lead.
+pub fn new_slot(make: impl FnOnce(u32) -> *mut Object) -> Result<*mut Object> {
+    let mut slots = SLOTS.lock();
+    let slot = slots.taken;
+    if slot >= slots.limit {
+        fail!(
+            Status::CapacityExceeded,
+            "all {} slots for objects are taken, by live and idle ones of every kind; expected one to be free",
+            slots.limit
+        );
+    }
     let place = &CHUNKS[slot as usize / CHUNK];
     if place.load(Ordering::Relaxed).is_null() {
         let chunk: Box<Chunk> = Box::new([const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNK]);
         place.store(Box::leak(chunk), Ordering::Release);
     }
-    set_slot(slot);
+    let object = make(slot);
     // SAFETY: the chunk was stored above or before and is never freed.
     unsafe {
         (&(*place.load(Ordering::Relaxed)))[slot as usize % CHUNK].store(object, Ordering::Release)
     };
-    *next = slot + 1;
+    slots.taken = slot + 1;
+    Ok(object)
 }
 
 #[inline(always)]

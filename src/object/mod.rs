@@ -21,11 +21,11 @@ pub use batch::{
 };
 pub use dtype::{Dtype, Kind as DtypeKind};
 pub use format::{Format, FormatInfo, PlaneInfo, MAX_PLANES};
-pub use handle::{acquire, release, retain, Handle, ObjectKind};
+pub use handle::{acquire, limit_slots, release, retain, Handle, ObjectKind};
 pub use image::{image_create, image_wrap, ImageRequest};
 pub use image_desc::{ForeignPlane, ImageDesc, PlaneDesc};
 pub use layout::Layout;
-pub use object::{install_hooks, open_cache, Body, Object, ObjectRef};
+pub use object::{create_cache, install_hooks, Body, Object, ObjectRef};
 pub use tensor::{
     tensor_create, tensor_from_image, tensor_from_plane, tensor_recall, tensor_reshape,
     tensor_wrap, ForeignMemory, TensorRequest,

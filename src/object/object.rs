@@ -70,35 +70,32 @@ pub fn install_hooks() {
     cache::set_hooks(Hooks { take, give });
 }
 
-fn take() -> *mut Entry {
+fn take() -> Result<*mut Entry> {
     let spare = SPARES.lock().0.pop_front();
     let object = match spare {
         Some(object) => object.as_ptr(),
-        None => {
-            let object = Box::into_raw(Box::new(Object {
+        None => handle::new_slot(|slot| {
+            Box::into_raw(Box::new(Object {
                 entry: Entry::new(),
                 word: Word::new(),
                 references: AtomicU64::new(0),
-                slot: 0,
+                slot,
                 id: AtomicU64::new(0),
                 cache: UnsafeCell::new(None),
                 parent: UnsafeCell::new(None),
                 body: UnsafeCell::new(Body::Empty),
                 plain: Cell::new(false),
                 submission: RwLock::new(()),
-            }));
-            // SAFETY: the object is nobody else's until its slot holds it.
-            handle::new_slot(object, |slot| unsafe { (*object).slot = slot });
-            object
-        }
+            }))
+        })?,
     };
-    // SAFETY: as above, or a spare's.
+    // SAFETY: objects are never freed, and nobody else has this one.
     unsafe {
         (*object)
             .id
             .store(NEXT_ID.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed)
     };
-    object.cast()
+    Ok(object.cast())
 }
 
 fn give(entry: *mut Entry) {
@@ -242,11 +239,9 @@ pub fn open_view(parent: &ObjectRef, body: Body, kind: ObjectKind) -> Result<Han
         None => unreachable!("a live view keeps its root alive"),
     };
     let cache = root.cache();
-    cache
-        .device(root.device())?
-        .views
-        .fetch_add(1, Ordering::Relaxed);
-    let entry = take();
+    let views = &cache.device(root.device())?.views;
+    let entry = take()?;
+    views.fetch_add(1, Ordering::Relaxed);
     // SAFETY: a new object is this caller's alone.
     unsafe {
         set_body(entry, body, Some(root));
@@ -254,13 +249,14 @@ pub fn open_view(parent: &ObjectRef, body: Body, kind: ObjectKind) -> Result<Han
     }
 }
 
-/// A handle of a cache; with its last reference the cache is closed.
-pub fn open_cache(cache: &'static Cache) -> Handle {
-    let entry = take();
+/// A new cache and its handle; with the last reference the cache is closed.
+pub fn create_cache(initial_limit: Option<u64>) -> Result<(&'static Cache, Handle)> {
+    let entry = take()?;
+    let cache = Cache::create(initial_limit);
     // SAFETY: a new object is this caller's alone.
     unsafe {
         set_body(entry, Body::Cache, None);
-        open(entry, cache, ObjectKind::Cache)
+        Ok((cache, open(entry, cache, ObjectKind::Cache)))
     }
 }
 
