@@ -2,11 +2,12 @@
 
 use super::entry::Entry;
 use super::index::Index;
-use super::table::{Request, Resolved, Shape, POLL_BUDGET};
-use super::{enforce_limit, free_entries, hooks, lock_drained, thread, Cache};
+use super::retire::drop_done;
+use super::table::{Request, Resolved, Shape};
+use super::{enforce_limit, hooks, lock_drained, thread, Cache};
 use crate::error::{Result, Status};
 use crate::memory;
-use crate::timeline::{AccessKind, Accesses, Stream};
+use crate::timeline::{AccessKind, Accesses, Looks, Stream};
 
 /// A live entry that nobody else observes.
 pub struct Acquired {
@@ -117,11 +118,9 @@ impl Want {
             }
             taken
         };
-        // What is done leaves the shared index as soon as somebody looks.
-        let mut budget = POLL_BUDGET;
-        let done = shared.take_done_transients(&mut budget);
         drop(state);
-        free_entries(done);
+        // What is done leaves the shared index as soon as somebody looks.
+        drop_done(&[&self.cache.shared], self.device, Looks::FEW, false);
         let (entry, same_shape) = taken?;
         self.make_live(entry, true);
         Some(Acquired { entry, same_shape })

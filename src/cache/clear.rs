@@ -1,10 +1,11 @@
 //! Giving everything back: clear, synchronize, and what the pool asks for when the driver has no memory left.
 
 use super::index::Index;
-use super::{free_entries, lock_drained, take_done_waiting, thread, wrap, Cache, CACHES};
+use super::retire::{ask, retire_all};
+use super::{free_entries, lock_drained, thread, wrap, Cache, CACHES};
 use crate::error::Result;
 use crate::memory::{self, Reclaim};
-use crate::timeline::{self, Deadline};
+use crate::timeline::{self, Deadline, Looks};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -53,7 +54,7 @@ pub fn clear(cache: &'static Cache, device: i32, scope: Scope) -> Result<()> {
         let held: Vec<_> = own.take_all().into_iter().map(|(entry, _)| entry).collect();
         own.retention.give_back(held_bytes);
         let shells: Vec<_> = own.shells.iter_mut().flat_map(std::mem::take).collect();
-        let told = take_done_waiting(own, &mut { u32::MAX });
+        let told = own.take_done_waiting(Looks::ALL);
         drop(state);
         free_entries(held);
         free_entries(shells);
@@ -101,37 +102,6 @@ pub fn synchronize(cache: &'static Cache, device: i32, deadline: Deadline) -> Re
     Ok(true)
 }
 
-/// Retires what is seen complete in every index: entries over the limit go to the pool, owners of wraps are told.
-pub fn retire_all(cache: &'static Cache, device: i32) {
-    for index in cache.all_indexes() {
-        let mut state = lock_drained(index);
-        let Some(own) = state.device(device) else {
-            continue;
-        };
-        let mut budget = u32::MAX;
-        let mut done = own.take_done_transients(&mut budget);
-        done.extend(own.evict(&mut budget, super::limit::Retention::is_over));
-        let told = take_done_waiting(own, &mut budget);
-        drop(state);
-        free_entries(done);
-        for entry in told {
-            // SAFETY: just taken out of the waiting list, its work done.
-            unsafe { wrap::finish(entry) };
-        }
-    }
-}
-
-/// `retire_all` for every cache, after work was waited for.
-pub fn retire_everywhere(device: i32) {
-    let caches = CACHES.lock().clone();
-    for cache in caches {
-        if cache.devices[device as usize].get().is_some() {
-            retire_all(cache, device);
-        }
-    }
-    memory::collect(device);
-}
-
 /// Evicts held entries of every cache and thread until `bytes` have gone back. No index lock is held by the caller.
 pub fn reclaim(device: i32, bytes: u64, how: Reclaim) -> u64 {
     let caches = CACHES.lock().clone();
@@ -142,7 +112,9 @@ pub fn reclaim(device: i32, bytes: u64, how: Reclaim) -> u64 {
         {
             continue;
         }
-        for index in cache.all_indexes() {
+        let indexes = cache.all_indexes();
+        ask(&indexes, device, Looks::ALL, true);
+        for index in indexes {
             let mut state = lock_drained(index);
             let Some(own) = state.device(device) else {
                 continue;

@@ -12,8 +12,6 @@ pub struct Counters {
     /// Released and kept.
     pub held_count: u64,
     pub held_bytes: u64,
-    /// The part of them that leaves once it is done.
-    pub transient_count: u64,
     /// Live wraps of foreign memory, and the part of them that is indexed.
     pub wrapped_count: u64,
     pub indexed_wrapped: u64,
@@ -50,7 +48,6 @@ impl Counters {
         self.indexed_bytes += other.indexed_bytes;
         self.held_count += other.held_count;
         self.held_bytes += other.held_bytes;
-        self.transient_count += other.transient_count;
         self.wrapped_count += other.wrapped_count;
         self.indexed_wrapped += other.indexed_wrapped;
         self.hits_exact += other.hits_exact;

@@ -1,6 +1,6 @@
 //! What one thread may match on one device of one cache, in which order it was released, and the counts.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::counters::Counters;
 use super::entry::{Entry, List, AGE, HOME_DONE, HOME_SEVERAL};
@@ -18,8 +18,10 @@ pub struct DeviceIndex {
     requests: RequestTable,
     shapes: HashMap<Box<[u64]>, Box<Shape>>,
     classes: HashMap<ClassKey, BTreeMap<u64, Box<SizeNode>>>,
-    /// Held entries, the longest held first.
+    /// Held entries that stay, the longest held first.
     pub(super) ages: List<AGE>,
+    /// Held entries that leave once their work is done.
+    pub(super) transients: List<AGE>,
     /// Shapes and nodes are swept when there are this many.
     sweep_at: usize,
     /// How often that has happened: pointers to shapes from before may be dead.
@@ -27,13 +29,15 @@ pub struct DeviceIndex {
     /// Idle shells of wraps, by kind of object.
     pub shells: [Vec<*mut Entry>; 2],
     /// Wraps that nobody observes, whose work is not seen complete.
-    pub waiting: Vec<*mut Entry>,
+    pub waiting: VecDeque<*mut Entry>,
 }
 
 /// Where a release comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Release {
     Call,
+    /// Another thread's list, of which there may be many: the driver is not asked under the lock.
+    List,
     /// A thread's end, which makes no GPU call: what would go back to the driver stays until somebody looks.
     ThreadEnd,
 }
@@ -55,10 +59,11 @@ impl DeviceIndex {
             shapes: HashMap::new(),
             classes: HashMap::new(),
             ages: List::new(),
+            transients: List::new(),
             sweep_at: 256,
             sweeps: 0,
             shells: [Vec::new(), Vec::new()],
-            waiting: Vec::new(),
+            waiting: VecDeque::new(),
         }
     }
 
@@ -334,12 +339,9 @@ impl DeviceIndex {
         // SAFETY: as in `take`.
         unsafe {
             (*(*entry).bucket).lists.remove(entry);
-            self.ages.remove(entry);
+            self.list_of_age(entry).remove(entry);
             self.counters.held_count -= 1;
             self.counters.held_bytes -= (*entry).charge;
-            if (*entry).transient {
-                self.counters.transient_count -= 1;
-            }
         }
     }
 
@@ -392,7 +394,13 @@ impl DeviceIndex {
         unsafe {
             let stays = indexed && !(*entry).transient;
             if !stays {
-                if when == Release::Call && (*entry).accesses.get_mut().poll() {
+                let accesses = (*entry).accesses.get_mut();
+                let done = match when {
+                    Release::Call => accesses.poll(),
+                    Release::List => accesses.is_done(),
+                    Release::ThreadEnd => false,
+                };
+                if done {
                     if indexed {
                         self.retention.give_back((*entry).charge);
                     } else {
@@ -427,12 +435,20 @@ impl DeviceIndex {
             if !(*(*entry).bucket).listed {
                 Self::list_in_node((*entry).bucket);
             }
-            self.ages.push(entry);
+            self.list_of_age(entry).push(entry);
             self.counters.held_count += 1;
             self.counters.held_bytes += (*entry).charge;
-            if (*entry).transient {
-                self.counters.transient_count += 1;
-            }
+        }
+    }
+
+    /// `transient` does not change while the entry is held.
+    #[inline(always)]
+    unsafe fn list_of_age(&mut self, entry: *mut Entry) -> &mut List<AGE> {
+        // SAFETY: the entry is this index's.
+        if unsafe { (*entry).transient } {
+            &mut self.transients
+        } else {
+            &mut self.ages
         }
     }
 
@@ -498,7 +514,7 @@ impl DeviceIndex {
 
     /// Takes every held entry out, with its key; their charges are the caller's.
     pub fn take_all(&mut self) -> Vec<(*mut Entry, Key)> {
-        let entries: Vec<*mut Entry> = self.ages.iter().collect();
+        let entries: Vec<*mut Entry> = self.held().collect();
         entries
             .into_iter()
             .map(|entry| (entry, self.take_out(entry)))

@@ -36,7 +36,7 @@ pub struct Entry {
     /// The index that counts it.
     pub(super) owner: *const Index,
     pub(super) device: i32,
-    /// Leaves the index once its work is done, though it is charged until then.
+    /// Leaves the index once its work is done, though it is charged until then. Does not change while it is held.
     pub(super) transient: bool,
     /// Indexed while equal to the index's epoch; 0 never is.
     pub(super) epoch: u64,

@@ -3,21 +3,52 @@
 use super::device_index::DeviceIndex;
 use super::entry::{Entry, HOME_DONE};
 use super::limit::Retention;
-use crate::timeline::Accesses;
+use crate::timeline::{Accesses, Looks, Polls};
+
+/// Open entries of each list that an eviction passes by.
+const PASSED_BY: usize = 64;
+
+/// Whether the entry's work is known to be done. Under an index's lock nobody asks the driver: see `retire.rs`.
+unsafe fn is_done(entry: *mut Entry) -> bool {
+    // SAFETY: the entry is held by the index whose lock the caller has.
+    unsafe { (*entry).accesses.get_mut().is_done() }
+}
 
 impl DeviceIndex {
-    /// Evicts entries of `bytes` together, asking the driver about each.
+    /// Every held entry: first those that leave the index once they are done, then the others, the longest held first.
+    pub(super) fn held(&self) -> impl Iterator<Item = *mut Entry> {
+        self.transients.iter().chain(self.ages.iter())
+    }
+
+    /// Something is held that is to go once it is done.
+    pub fn waits(&mut self) -> bool {
+        !self.transients.is_empty() || !self.waiting.is_empty() || self.retention.is_over()
+    }
+
+    /// Notes which streams are waited for by what may have to go: over the limit, or with `all`, that is everything.
+    pub fn note_open(&self, polls: &mut Polls, all: bool) {
+        // SAFETY: the entries are held by this index, whose lock the caller has, so nobody changes their accesses.
+        let accesses = |entry: *mut Entry| unsafe { &*(*entry).accesses.data_ptr() };
+        polls.note(self.transients.iter().map(accesses));
+        polls.note(self.waiting.iter().copied().map(accesses));
+        if all || self.retention.is_over() {
+            polls.note(self.ages.iter().map(accesses));
+        }
+    }
+
+    /// Evicts entries of `bytes` together, as far as they are done.
     pub fn evict_bytes(&mut self, bytes: u64) -> Vec<*mut Entry> {
         let before = self.counters.held_bytes;
         let target = before.saturating_sub(bytes);
         let mut left = before;
-        let mut sizes = self.ages.iter();
         let mut out = Vec::new();
-        while left > target {
-            let Some(entry) = sizes.next() else { break };
+        for entry in self.held() {
+            if left <= target {
+                break;
+            }
             // SAFETY: the entry is held by this index; the iterator is already past it.
             unsafe {
-                if Self::is_done(entry, &mut { u32::MAX }) {
+                if is_done(entry) {
                     left -= (*entry).charge;
                     self.evict_one(entry);
                     out.push(entry);
@@ -37,82 +68,67 @@ impl DeviceIndex {
         }
     }
 
-    /// Takes out held entries whose work is seen complete, the longest held first, while `more` says so. They are given
-    /// back to the retention's account.
-    pub fn evict(
-        &mut self,
-        budget: &mut u32,
-        mut more: impl FnMut(&Retention) -> bool,
-    ) -> Vec<*mut Entry> {
+    /// Takes out held entries that are done while `more` says so. They are given back to the retention's account.
+    pub fn evict(&mut self, more: impl Fn(&Retention) -> bool) -> Vec<*mut Entry> {
         let mut out = Vec::new();
-        let mut open_looked_at = 0;
-        let mut next = self.ages.iter();
-        while more(self.retention) && open_looked_at < 64 {
-            let Some(entry) = next.next() else { break };
-            // SAFETY: the entry is held by this index; the iterator is already past it.
-            unsafe {
-                if !Self::is_done(entry, budget) {
-                    open_looked_at += 1;
-                    continue;
-                }
-                self.evict_one(entry);
+        let mut passed_by = 0;
+        let transients = self.transients.iter().take(PASSED_BY);
+        for entry in transients.chain(self.ages.iter()) {
+            if !more(self.retention) || passed_by >= 2 * PASSED_BY {
+                break;
             }
-            out.push(entry);
+            // SAFETY: as in `evict_bytes`.
+            unsafe {
+                if is_done(entry) {
+                    self.evict_one(entry);
+                    out.push(entry);
+                } else {
+                    passed_by += 1;
+                }
+            }
         }
         out
     }
 
-    /// Takes out the held entries that leave the index once they are done and are.
-    pub fn take_done_transients(&mut self, budget: &mut u32) -> Vec<*mut Entry> {
+    /// Takes out held entries that leave the index once they are done and are. The order is that of `Looks::take_done`.
+    pub fn take_done_transients(&mut self, looks: Looks) -> Vec<*mut Entry> {
         let mut out = Vec::new();
-        if self.counters.transient_count == 0 {
-            return out;
-        }
-        let mut left = self.counters.transient_count;
-        let mut next = self.ages.iter();
-        while left > 0 {
-            let Some(entry) = next.next() else { break };
-            if *budget == 0 {
-                break;
-            }
-            // SAFETY: as in `evict`.
+        let mut open = 0;
+        let last = self.transients.newest();
+        for entry in self.transients.iter().take(looks.entries) {
+            // SAFETY: as in `evict_bytes`.
             unsafe {
-                if !(*entry).transient {
-                    continue;
-                }
-                left -= 1;
-                if Self::is_done(entry, budget) {
+                if is_done(entry) {
                     self.unlink(entry);
                     self.retention.give_back((*entry).charge);
                     self.leave(entry);
                     out.push(entry);
+                } else if open < looks.open {
+                    open += 1;
+                    self.transients.remove(entry);
+                    self.transients.push(entry);
                 }
+            }
+            if Some(entry) == last {
+                break;
             }
         }
         out
     }
 
-    unsafe fn is_done(entry: *mut Entry, budget: &mut u32) -> bool {
-        // SAFETY: the entry is held by the index whose lock the caller has.
-        let accesses = unsafe { (*entry).accesses.get_mut() };
-        if accesses.is_done() {
-            return true;
-        }
-        if *budget == 0 {
-            return false;
-        }
-        *budget -= 1;
-        accesses.poll()
+    /// Like `take_done_transients`, for wraps whose owners wait to hear.
+    pub fn take_done_waiting(&mut self, looks: Looks) -> Vec<*mut Entry> {
+        // SAFETY: waiting wraps belong to this index.
+        looks.take_done(&mut self.waiting, |entry| unsafe { is_done(*entry) })
     }
 
-    /// Count and bytes of the held entries whose work is not seen complete, after asking the driver.
+    /// Count and bytes of the held entries whose work is not known to be done.
     pub fn pending(&mut self) -> (u64, u64) {
         let (mut count, mut bytes) = (0, 0);
-        let mut budget = u32::MAX;
-        for entry in self.ages.iter() {
+        for entry in self.held() {
             // SAFETY: the entry is held by this index.
             unsafe {
-                if (*entry).home != HOME_DONE && !Self::is_done(entry, &mut budget) {
+                if (*entry).home != HOME_DONE && !is_done(entry) {
                     count += 1;
                     bytes += (*entry).charge;
                 }
@@ -124,7 +140,7 @@ impl DeviceIndex {
     /// The open accesses of everything held here, to be waited for outside the lock.
     pub fn open_accesses(&mut self) -> Accesses {
         let mut all = Accesses::default();
-        for entry in self.ages.iter().chain(self.waiting.iter().copied()) {
+        for entry in self.held().chain(self.waiting.iter().copied()) {
             // SAFETY: the entry is held by this index.
             let accesses = unsafe { (*entry).accesses.get_mut() };
             if !accesses.is_done() {
@@ -144,7 +160,7 @@ impl DeviceIndex {
         counters.indexed_bytes = counters.held_bytes;
         counters.indexed_wrapped = 0;
         // Held entries stay indexed.
-        for entry in self.ages.iter() {
+        for entry in self.held() {
             // SAFETY: the entry is held by this index.
             unsafe { (*entry).epoch = self.epoch };
         }

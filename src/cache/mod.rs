@@ -12,6 +12,7 @@ mod evict;
 mod index;
 mod limit;
 mod memo;
+mod retire;
 mod stats;
 mod table;
 mod thread;
@@ -23,9 +24,10 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 
 pub use acquire::{acquire, Acquired};
-pub use clear::{clear, close, retire_everywhere, synchronize, Scope};
+pub use clear::{clear, close, synchronize, Scope};
 pub use entry::{Entry, OwnerRelease};
 pub use memo::{note, recall, RawRequest, MEMO_WORDS};
+pub use retire::{retire, retire_everywhere};
 pub use stats::{bytes, count, reset_peak, stats, Stats};
 pub use table::{ClassKey, Request, Resolved, MAX_DIMS};
 pub use thread::detach;
@@ -36,6 +38,7 @@ use crate::error::{Result, Status};
 use crate::fail;
 use crate::memory;
 use crate::observe::log;
+use crate::timeline::Looks;
 use device_index::{Held, Release};
 use index::Index;
 use limit::Retention;
@@ -189,9 +192,17 @@ pub fn set_limit(cache: &'static Cache, device: i32, bytes: i64) -> Result<()> {
 /// Evicts what is done of the calling thread's index and the shared one, the longest held first, until `room` bytes more
 /// would stay within the limit.
 fn enforce_limit(cache: &'static Cache, device: i32, room: u64) {
-    for index in [thread::index(cache), &cache.shared] {
+    if cache.devices[device as usize]
+        .get()
+        .is_some_and(|known| known.retention.has_room(room))
+    {
+        return;
+    }
+    let indexes = [thread::index(cache), &cache.shared];
+    retire::ask(&indexes, device, Looks::FEW, true);
+    for index in indexes {
         let evicted = match lock_drained(index).device(device) {
-            Some(own) => own.evict(&mut 16, |retention| !retention.has_room(room)),
+            Some(own) => own.evict(|retention| !retention.has_room(room)),
             None => continue,
         };
         free_entries(evicted);
@@ -207,7 +218,7 @@ fn lock_drained(index: &'static Index) -> parking_lot::MutexGuard<'static, index
             // SAFETY: entries on the list are this index's.
             unsafe {
                 if let Some(device) = state.device((*entry).device) {
-                    if let Held::Drop(entry) = device.hold(entry, Release::Call) {
+                    if let Held::Drop(entry) = device.hold(entry, Release::List) {
                         dropped.push(entry);
                     }
                 }
@@ -339,46 +350,4 @@ unsafe fn release_elsewhere(cache: &'static Cache, index: &'static Index, entry:
             }
         }
     }
-}
-
-/// Retires what is done, a bounded number of looks at a time: called when work is submitted.
-pub fn retire(cache: &'static Cache, device: i32) {
-    for index in [thread::index(cache), &cache.shared] {
-        let mut state = index.lock();
-        let Some(own) = state.device(device) else {
-            continue;
-        };
-        if own.counters.transient_count == 0 && own.waiting.is_empty() && !own.retention.is_over() {
-            continue;
-        }
-        let mut budget = table::POLL_BUDGET;
-        let mut done = own.take_done_transients(&mut budget);
-        done.extend(own.evict(&mut budget, Retention::is_over));
-        let told = take_done_waiting(own, &mut budget);
-        drop(state);
-        free_entries(done);
-        for entry in told {
-            // SAFETY: just taken out of the waiting list, its work done.
-            unsafe { wrap::finish(entry) };
-        }
-    }
-    memory::collect(device);
-}
-
-fn take_done_waiting(device: &mut device_index::DeviceIndex, budget: &mut u32) -> Vec<*mut Entry> {
-    let mut done = Vec::new();
-    device.waiting.retain(|&entry| {
-        // SAFETY: waiting wraps belong to the index whose lock is held.
-        let accesses = unsafe { (*entry).accesses.get_mut() };
-        let over = accesses.is_done()
-            || (*budget > 0 && {
-                *budget -= 1;
-                accesses.poll()
-            });
-        if over {
-            done.push(entry);
-        }
-        !over
-    });
-    done
 }

@@ -4,9 +4,11 @@ use std::sync::atomic::Ordering;
 
 use super::clear::Scope;
 use super::counters::Counters;
-use super::{free_entries, lock_drained, thread, Cache, CACHES};
+use super::retire::drop_done;
+use super::{lock_drained, thread, Cache, CACHES};
 use crate::error::Result;
 use crate::memory;
+use crate::timeline::Looks;
 
 /// One device of one cache. Exact whenever no call is in flight.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,38 +25,24 @@ pub struct Stats {
     pub free_bytes: u64,
 }
 
-/// What ended threads have left and is done goes as soon as somebody counts.
-fn drop_done_shared(cache: &'static Cache, device: i32) {
-    let done = match cache.shared.lock().device(device) {
-        Some(shared) => shared.take_done_transients(&mut { u32::MAX }),
-        None => return,
-    };
-    free_entries(done);
-}
-
 /// Indexed live, idle and pending entries.
 pub fn count(cache: &'static Cache, device: i32, scope: Scope) -> u64 {
-    let mut count = 0;
-    if scope == Scope::Global {
-        drop_done_shared(cache, device);
-        for index in cache.all_indexes() {
-            count += lock_drained(index)
-                .device(device)
-                .map_or(0, |own| own.indexed_entries());
-        }
-        return count;
-    }
-    lock_drained(thread::index(cache))
-        .device(device)
-        .map_or(0, |own| own.indexed_entries())
+    let indexes = match scope {
+        Scope::Global => cache.all_indexes(),
+        Scope::Local => vec![thread::index(cache)],
+    };
+    drop_done(&indexes, device, Looks::ALL, false);
+    let counts = indexes.iter().map(|index| {
+        lock_drained(index)
+            .device(device)
+            .map_or(0, |own| own.indexed_entries())
+    });
+    counts.sum()
 }
 
 /// Bytes charged to the cache, over all threads.
 pub fn bytes(cache: &'static Cache, device: i32) -> Result<u64> {
-    drop_done_shared(cache, device);
-    for index in cache.all_indexes() {
-        drop(lock_drained(index));
-    }
+    drop_done(&cache.all_indexes(), device, Looks::ALL, false);
     Ok(cache.device(device)?.retention.bytes())
 }
 
@@ -78,14 +66,15 @@ fn bytes_in_objects(device: i32) -> u64 {
 }
 
 pub fn stats(cache: &'static Cache, device: i32) -> Result<Stats> {
-    drop_done_shared(cache, device);
+    let indexes = cache.all_indexes();
+    drop_done(&indexes, device, Looks::ALL, true);
     let state = cache.device(device)?;
     let mut sum = Stats {
         limit: state.retention.limit(),
         views: state.views.load(Ordering::Relaxed),
         ..Stats::default()
     };
-    for index in cache.all_indexes() {
+    for index in indexes {
         let mut guard = lock_drained(index);
         let Some(own) = guard.device(device) else {
             continue;

@@ -72,7 +72,7 @@ pub unsafe fn release(cache: &'static Cache, entry: *mut Entry, keep_shell: bool
                 device.counters.indexed_wrapped -= 1;
             }
             if !done && !closed {
-                device.waiting.push(entry);
+                device.waiting.push_back(entry);
             } else if !done {
                 // The owner's thread has ended: whoever looks at the shared index tells the owner.
                 let retention = device.retention;
@@ -81,7 +81,7 @@ pub unsafe fn release(cache: &'static Cache, entry: *mut Entry, keep_shell: bool
                 shared
                     .device_or_new((*entry).device, retention)
                     .waiting
-                    .push(entry);
+                    .push_back(entry);
             }
         }
         let over = state.is_over();

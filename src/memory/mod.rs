@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use crate::backend;
 use crate::error::{Error, Result, Status};
 use crate::fail;
-use crate::timeline::{Accesses, Deadline};
+use crate::timeline::{Accesses, Deadline, Looks, Polls};
 
 /// Blocks are whole granules and start on one.
 pub const GRANULE: u64 = 512;
@@ -47,7 +47,7 @@ struct Pool {
     waiting: AtomicU64,
     deferred: Mutex<VecDeque<(Block, Accesses)>>,
     /// Host memory that queued copies still read.
-    staging: Mutex<Vec<(Box<[u64]>, Accesses)>>,
+    staging: Mutex<VecDeque<(Box<[u64]>, Accesses)>>,
 }
 
 static POOLS: [OnceLock<Pool>; MAX_DEVICES] = [const { OnceLock::new() }; MAX_DEVICES];
@@ -64,7 +64,7 @@ pub fn set_reclaimer(reclaimer: Reclaimer) {
 
 /// Bytes of the device that were taken from the driver and not given back.
 pub fn driver_bytes(device: i32) -> u64 {
-    collect(device);
+    collect(device, Looks::ALL);
     pool(device).taken.load(Ordering::Acquire)
 }
 
@@ -83,7 +83,7 @@ pub fn allocate(device: i32, bytes: u64, align: u64, may_wait: bool) -> Result<B
     };
     let backend = backend::current()?;
     let mut result = backend.memory_allocate(device, taken);
-    if is_out_of_memory(&result) && collect(device) > 0 {
+    if is_out_of_memory(&result) && collect(device, Looks::ALL) > 0 {
         result = backend.memory_allocate(device, taken);
     }
     for how in [Reclaim::Completed, Reclaim::Waiting] {
@@ -94,7 +94,7 @@ pub fn allocate(device: i32, bytes: u64, align: u64, may_wait: bool) -> Result<B
             .get()
             .map_or(0, |reclaim| reclaim(device, taken, how));
         let collected = match how {
-            Reclaim::Completed => collect(device),
+            Reclaim::Completed => collect(device, Looks::ALL),
             Reclaim::Waiting => collect_waiting(device, Deadline::NEVER).unwrap_or(0),
         };
         if reclaimed + collected > 0 {
@@ -150,36 +150,30 @@ fn free(block: Block) {
 /// is not seen complete.
 pub fn trim(device: i32, keep: u64) {
     if pool(device).waiting.load(Ordering::Acquire) > keep {
-        collect(device);
+        collect(device, Looks::ALL);
     }
 }
 
 /// Keeps host memory until the copies that read it are done.
 pub fn keep_staging(device: i32, buffer: Box<[u64]>, accesses: Accesses) {
-    pool(device).staging.lock().push((buffer, accesses));
+    pool(device).staging.lock().push_back((buffer, accesses));
 }
 
-/// Gives back the deferred blocks that are done by now; returns their bytes.
-pub fn collect(device: i32) -> u64 {
+/// Gives back the deferred blocks that are done by now, as far as `looks` goes; returns their bytes.
+pub fn collect(device: i32, looks: Looks) -> u64 {
     let pool = pool(device);
-    pool.staging.lock().retain(|(_, accesses)| !accesses.poll());
-    if pool.waiting.load(Ordering::Acquire) == 0 {
+    if pool.waiting.load(Ordering::Acquire) == 0 && pool.staging.lock().is_empty() {
         return 0;
     }
-    let mut done = Vec::new();
-    {
-        let mut deferred = pool.deferred.lock();
-        let mut kept = VecDeque::with_capacity(deferred.len());
-        for (block, accesses) in deferred.drain(..) {
-            if accesses.poll() {
-                done.push(block);
-            } else {
-                kept.push_back((block, accesses));
-            }
-        }
-        *deferred = kept;
-    }
-    finish(pool, done)
+    let mut polls = Polls::new(looks);
+    polls.note(pool.staging.lock().iter().map(|(_, accesses)| accesses));
+    polls.note(pool.deferred.lock().iter().map(|(_, accesses)| accesses));
+    // With no lock held: nobody who frees or copies waits for the driver's answers.
+    polls.ask();
+    let copied = looks.take_done(&mut pool.staging.lock(), |(_, a)| a.is_done());
+    let done = looks.take_done(&mut pool.deferred.lock(), |(_, a)| a.is_done());
+    drop(copied);
+    finish(pool, done.into_iter().map(|(block, _)| block))
 }
 
 /// Like `collect`, after waiting for each block's work; stops at the deadline. An error for one block keeps none of the
@@ -190,13 +184,13 @@ pub fn collect_waiting(device: i32, deadline: Deadline) -> Result<u64> {
         open.merge(accesses);
     }
     let waited = open.wait(deadline);
-    match (collect(device), waited) {
+    match (collect(device, Looks::ALL), waited) {
         (0, Err(error)) => Err(error),
         (bytes, _) => Ok(bytes),
     }
 }
 
-fn finish(pool: &Pool, done: Vec<Block>) -> u64 {
+fn finish(pool: &Pool, done: impl Iterator<Item = Block>) -> u64 {
     let mut bytes = 0;
     for block in done {
         bytes += block.taken;

@@ -81,3 +81,149 @@ pub fn synchronize(object: &ObjectRef, deadline: Deadline) -> Result<bool> {
 pub fn last_stream(object: &ObjectRef) -> Option<&'static Stream> {
     object.root().entry.accesses.lock().last_stream()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::backend;
+    use crate::cache::Cache;
+    use crate::object::{self, Handle, ObjectKind};
+    use crate::timeline;
+
+    fn cache(limit: Option<u64>) -> &'static Cache {
+        object::install_hooks();
+        object::create_cache(limit).expect("there are slots").0
+    }
+
+    fn stream() -> &'static Stream {
+        let handle = timeline::create(0, false).expect("the host backend makes streams");
+        timeline::resolve(handle, 0).expect("a created stream is known")
+    }
+
+    fn hold(stream: &Stream) -> u64 {
+        let backend = backend::current().expect("the host backend starts");
+        let latch = backend.latch_create(0, stream.handle());
+        latch.expect("the stream takes latches")
+    }
+
+    fn open(latch: u64) {
+        let backend = backend::current().expect("the host backend starts");
+        backend.latch_open(latch).expect("the latch is closed");
+    }
+
+    struct Batch(Handle);
+
+    impl Batch {
+        fn new(cache: &'static Cache, capacity: i32) -> Batch {
+            let handle = object::image_batch_create(cache, 0, capacity, None);
+            Batch(handle.expect("there is memory"))
+        }
+
+        fn write(&self, stream: &'static Stream) {
+            let object = object::acquire(self.0, ObjectKind::ImageBatch, "batch");
+            let object = object.expect("the handle is live");
+            let queued = submit(stream, &[(&object, AccessKind::Write)], || Ok(()));
+            queued.expect("nothing is in the way");
+        }
+    }
+
+    impl Drop for Batch {
+        fn drop(&mut self) {
+            object::release(self.0, ObjectKind::ImageBatch, "batch").expect("the handle is live");
+        }
+    }
+
+    fn pending(cache: &'static Cache) -> u64 {
+        let now = cache::stats(cache, 0).expect("the device is known");
+        now.pending_count
+    }
+
+    /// How often the driver is asked about these streams in `body`.
+    fn polls(streams: &[&Stream], body: impl FnOnce()) -> u64 {
+        let asked = || -> u64 {
+            let each = streams
+                .iter()
+                .map(|stream| stream.asked.load(Ordering::SeqCst));
+            each.sum()
+        };
+        let before = asked();
+        body();
+        asked() - before
+    }
+
+    #[test]
+    fn many_pending_entries_cost_a_submission_few_polls_and_each_has_its_turn() {
+        let cache = cache(Some(0));
+        let charged = || cache.device(0).expect("it is known").retention.bytes();
+        // Twenty streams that do not go on, with entries that would leave the cache.
+        let held: Vec<_> = (0..20).map(|_| stream()).collect();
+        let mut latches = Vec::new();
+        for &held in &held {
+            latches.push(hold(held));
+            let batches: Vec<_> = (0..15).map(|_| Batch::new(cache, 1)).collect();
+            batches.iter().for_each(|batch| batch.write(held));
+        }
+        assert_eq!(polls(&held, || assert_eq!(pending(cache), 300)), 20);
+
+        // One more behind them, which is done; nobody has looked yet.
+        let free = stream();
+        let latch = hold(free);
+        let last = Batch::new(cache, 1);
+        last.write(free);
+        drop(last);
+        open(latch);
+        let backend = backend::current().expect("the host backend starts");
+        let waited = backend.stream_synchronize(0, free.handle(), None);
+        assert_eq!(waited, Ok(true));
+        let live = Batch::new(cache, 1);
+        let before = charged();
+        let mut submissions = 0;
+        while charged() == before {
+            assert!(submissions < 60, "its turn never comes");
+            let asked = polls(&held, || live.write(free));
+            assert!(asked <= 8, "{asked} polls in one submission");
+            submissions += 1;
+        }
+
+        latches.into_iter().for_each(open);
+        drop(live);
+        cache::clear(cache, 0, cache::Scope::Global).expect("the streams go on");
+    }
+
+    #[test]
+    fn no_look_up_waits_while_another_thread_asks_the_driver() {
+        let cache = cache(None);
+        let held = stream();
+        let latch = hold(held);
+        let (to_owner, orders) = channel();
+        let (from_owner, answers) = channel();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                Batch::new(cache, 1).write(held);
+                from_owner.send(()).expect("the test goes on");
+                if orders.recv() == Ok(()) {
+                    // Of another kind than the pending one, about which a look-up itself would ask.
+                    drop(Batch::new(cache, 7));
+                    let _ = from_owner.send(());
+                }
+            });
+            answers.recv().expect("the owner has a pending entry");
+            let driver = held.hold_answers();
+            let before = held.asked.load(Ordering::SeqCst);
+            scope.spawn(|| assert_eq!(pending(cache), 1));
+            while held.asked.load(Ordering::SeqCst) == before {
+                std::thread::yield_now();
+            }
+            to_owner.send(()).expect("the owner waits for this");
+            let looked_up = answers.recv_timeout(Duration::from_secs(60));
+            drop(driver);
+            looked_up.expect("the owner's look-up does not wait for the driver");
+        });
+        open(latch);
+        cache::clear(cache, 0, cache::Scope::Global).expect("the stream goes on");
+    }
+}

@@ -6,10 +6,12 @@
 
 mod access;
 mod events;
+mod polls;
 mod registry;
 mod stream;
 
 pub use access::{Access, AccessKind, Accesses, Home};
+pub use polls::{Looks, Polls};
 pub use registry::{
     create, destroy, device_synchronize, epoch, event_create, event_destroy, event_elapsed_ms,
     event_query, event_record, event_synchronize, forget_lookups, register, resolve, resolve_alone,

@@ -67,6 +67,9 @@ pub struct Stream {
     /// Every access up to this number is seen complete.
     completed: AtomicU64,
     inner: Mutex<Inner>,
+    /// How often `poll` was called.
+    #[cfg(test)]
+    pub asked: AtomicU64,
 }
 
 #[derive(Clone, Copy)]
@@ -117,7 +120,15 @@ impl Stream {
                 records: VecDeque::new(),
                 waits: Vec::new(),
             }),
+            #[cfg(test)]
+            asked: AtomicU64::new(0),
         }
+    }
+
+    /// Stands for a driver that does not answer: while the result lives, whoever asks about the stream waits.
+    #[cfg(test)]
+    pub fn hold_answers(&self) -> impl Drop + '_ {
+        self.inner.lock()
     }
 
     /// Gives the slot to another stream, if nothing of the old one is open.
@@ -326,6 +337,8 @@ impl Stream {
     /// Asks the driver what is complete, without waiting. `false` when nothing more could be learnt (an error of the
     /// driver leaves the work as not seen complete).
     pub fn poll(&self) -> bool {
+        #[cfg(test)]
+        self.asked.fetch_add(1, Ordering::SeqCst);
         let mut inner = self.inner.lock();
         self.poll_locked(&mut inner).is_ok()
     }
