@@ -195,7 +195,8 @@ static void tensor_descriptions(void) {
   CHECK_ERROR(create(bad), CVC_STATUS_INVALID_ALIGNMENT, "desc.base_align", "-512");
   bad = good;
   bad.device = 64;
-  CHECK_ERROR(create(bad), CVC_STATUS_INVALID_DEVICE, "device", "64");
+  CHECK_ERROR(create(bad), CVC_STATUS_INVALID_DEVICE,
+              "desc.device is 64, expected -1 (the current one) or 0 to");
   bad = good;
   bad.struct_size = 0;
   CHECK_ERROR(create(bad), CVC_STATUS_INVALID_STRUCT_SIZE, "desc.struct_size", "0");
@@ -256,6 +257,10 @@ static void wraps(void) {
   bad = good;
   bad.rank = 0;
   CHECK_ERROR(wrap(bad), CVC_STATUS_INVALID_RANK, "data.rank", "0");
+  bad = good;
+  bad.device = -2;
+  CHECK_ERROR(wrap(bad), CVC_STATUS_INVALID_DEVICE,
+              "data.device is -2, expected -1 (the current one) or 0 to");
   bad = good;
   bad.struct_size = 4;
   CHECK_ERROR(wrap(bad), CVC_STATUS_INVALID_STRUCT_SIZE, "data.struct_size", "4");

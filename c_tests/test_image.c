@@ -134,6 +134,9 @@ static void wraps_of_foreign_planes(void) {
   data.plane_count = 1;
   CHECK_ERROR(cvc_image_wrap(cache, &data, count_release, &released, CVC_STREAM_NONE, &image),
               CVC_STATUS_INVALID_ARGUMENT, "data.plane_count", "1");
+  data.device = 99;
+  CHECK_ERROR(cvc_image_wrap(cache, &data, count_release, &released, CVC_STREAM_NONE, &image),
+              CVC_STATUS_INVALID_DEVICE, "data.device is 99, expected -1 (the current one) or 0 to");
   CHECK(image == NULL);
   CHECK_EQ(released, 1);
   foreign_memory_free(luma);
@@ -218,7 +221,8 @@ static void wrong_descriptions(void) {
   CHECK_STATUS(cvc_image_create(cache, &desc, NULL, &image), CVC_STATUS_OVERFLOW);
   desc.width = 8;
   desc.device = 99;
-  CHECK_ERROR(cvc_image_create(cache, &desc, NULL, &image), CVC_STATUS_INVALID_DEVICE, "device", "99");
+  CHECK_ERROR(cvc_image_create(cache, &desc, NULL, &image), CVC_STATUS_INVALID_DEVICE,
+              "desc.device is 99, expected -1 (the current one) or 0 to");
   CHECK(image == NULL);
 }
 

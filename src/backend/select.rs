@@ -53,17 +53,17 @@ fn cuda() -> Result<Box<dyn Backend>> {
 /// How many devices there are, once that is known.
 static DEVICES: AtomicU32 = AtomicU32::new(0);
 
-/// Checks a device argument; -1 is the thread's current device.
+/// Checks a device argument of that name; -1 is the thread's current device.
 #[inline(always)]
-pub fn device(device: i32) -> Result<i32> {
+pub fn device(device: i32, name: &str) -> Result<i32> {
     if (device as u32) < DEVICES.load(Ordering::Relaxed) {
         return Ok(device);
     }
-    device_slow(device)
+    device_slow(device, name)
 }
 
 #[cold]
-fn device_slow(device: i32) -> Result<i32> {
+fn device_slow(device: i32, name: &str) -> Result<i32> {
     let backend = current()?;
     let count = backend.device_count();
     DEVICES.store(count as u32, Ordering::Relaxed);
@@ -74,7 +74,7 @@ fn device_slow(device: i32) -> Result<i32> {
         return Err(Error::new(
             Status::InvalidDevice,
             format!(
-                "device is {device}, expected -1 (the current one) or 0 to {}",
+                "{name} is {device}, expected -1 (the current one) or 0 to {}",
                 count - 1
             ),
         ));

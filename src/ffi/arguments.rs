@@ -237,5 +237,11 @@ pub fn done_in_time(done: bool, timeout_ns: i64) -> Result<()> {
 /// A device argument, checked; -1 is the current one.
 #[inline(always)]
 pub fn device(device: i32) -> Result<i32> {
-    backend::device(device)
+    backend::device(device, "device")
+}
+
+/// A struct's device, checked likewise.
+#[inline(always)]
+pub fn device_of(device: i32, name: &str) -> Result<i32> {
+    backend::device(device, name)
 }

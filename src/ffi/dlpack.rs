@@ -371,7 +371,9 @@ unsafe fn describe(source: &DlTensor, layout: Layout) -> Result<(TensorDesc, u64
     let backend = backend::current()?;
     let device = match (backend.kind(), source.device.kind) {
         (BackendKind::Host, DL_CPU | DL_CUDA_HOST) => 0,
-        (BackendKind::Cuda, DL_CUDA | DL_CUDA_MANAGED) => arguments::device(source.device.id)?,
+        (BackendKind::Cuda, DL_CUDA | DL_CUDA_MANAGED) => {
+            arguments::device_of(source.device.id, "managed.device")?
+        }
         (_, kind) => fail!(
             Status::DeviceMismatch,
             "managed is on a device of DLPack type {kind}, expected {}",

@@ -56,7 +56,7 @@ pub unsafe extern "C" fn cvc_image_create(
         // SAFETY: as above.
         let desc = unsafe { arguments::read(desc, "desc") }?;
         let request = ImageRequest {
-            device: arguments::device(desc.device)?,
+            device: arguments::device_of(desc.device, "desc.device")?,
             format: desc.format,
             width: desc.width,
             height: desc.height,
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn cvc_image_wrap(
         let cache = cache::find(cache)?;
         // SAFETY: as above.
         let data = unsafe { arguments::read(data, "data") }?;
-        let device = arguments::device(data.device)?;
+        let device = arguments::device_of(data.device, "data.device")?;
         let format = Format::from_code(data.format, "data.format")?;
         let planes = data.planes.map(|plane| ForeignPlane {
             address: plane.data as usize as u64,

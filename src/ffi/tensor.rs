@@ -35,7 +35,7 @@ fn request<'a>(
 ) -> Result<TensorRequest<'a>> {
     arguments::flags(desc.flags, 0, "desc.flags")?;
     Ok(TensorRequest {
-        device: arguments::device(desc.device)?,
+        device: arguments::device_of(desc.device, "desc.device")?,
         shape: &shape[..rank(desc.rank, "desc.rank")?],
         dtype: desc.dtype,
         layout: arguments::layout_bytes(&desc.layout),
@@ -241,7 +241,7 @@ pub unsafe extern "C" fn cvc_tensor_wrap(
         // SAFETY: as above.
         let data = unsafe { arguments::read(data, "data") }?;
         let rank = rank(data.rank, "data.rank")?;
-        let device = arguments::device(data.device)?;
+        let device = arguments::device_of(data.device, "data.device")?;
         let dtype = Dtype::from_code(data.dtype, "data.dtype")?;
         let layout = Layout::from_chars(&data.layout, "data.layout")?;
         let desc = TensorDesc::wrap(
