@@ -1215,7 +1215,8 @@ cvc_status_t cvc_last_error_message(char *buffer,
 
 /**
  * Sends messages, which go to standard error in any case, to `callback` as well; null ends that. The callback may run on
- * any thread that uses the library, with none of its locks held; `message` is valid during the call.
+ * any thread that uses the library, with none of its locks held; `message` is valid during the call. When
+ * this returns, the callback before may still be running, or about to run once, on other threads: keep its context valid.
  */
 cvc_status_t cvc_set_log_callback(cvc_log_fn callback,
                                   void *context);

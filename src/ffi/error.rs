@@ -163,7 +163,8 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 /// Sends messages, which go to standard error in any case, to `callback` as well; null ends that. The callback may run on
-/// any thread that uses the library, with none of its locks held; `message` is valid during the call.
+/// any thread that uses the library, with none of its locks held; `message` is valid during the call. When
+/// this returns, the callback before may still be running, or about to run once, on other threads: keep its context valid.
 #[no_mangle]
 pub unsafe extern "C" fn cvc_set_log_callback(
     callback: cvc_log_fn,
