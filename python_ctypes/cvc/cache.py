@@ -56,7 +56,7 @@ class CacheStats(NamedTuple):
     driver_bytes: int
     """Taken from the driver, for all caches of the device."""
     free_bytes: int
-    """Held by the pool in no object."""
+    """Held in no object: by the pool, on its way back, or as coefficients of resizes."""
 
 
 def clear_cache(scope: ThreadScope = ThreadScope.GLOBAL, *, device: int | None = None) -> None:
