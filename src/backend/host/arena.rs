@@ -16,14 +16,23 @@ const BASE_ALIGNMENT: u64 = 1 << 30;
 const ADDRESSES_PER_BYTE: [u64; 3] = [4, 2, 1];
 /// The most addresses for one device: a quarter of what a process has.
 const MAX_RESERVED: u64 = 1 << 45;
+/// Addresses become readable and writable in steps of this many bytes, from the lowest up, when they are first handed out:
+/// what walks over all readable memory, as leak checkers do, finds no more than that.
+const OPENED_AT_ONCE: u64 = 4 << 20;
 const NO_POISON: u32 = u32::MAX;
 
 pub struct Arena {
     device: i32,
     base: u64,
     reserved: u64,
-    ranges: Mutex<Ranges>,
+    handed: Mutex<Handed>,
     poison: AtomicU32,
+}
+
+struct Handed {
+    ranges: Ranges,
+    /// Offsets below this can be read and written.
+    opened: u64,
 }
 
 impl Arena {
@@ -42,7 +51,10 @@ impl Arena {
                         device,
                         base,
                         reserved: length,
-                        ranges: Mutex::new(Ranges::new(length, capacity, page)),
+                        handed: Mutex::new(Handed {
+                            ranges: Ranges::new(length, capacity, page),
+                            opened: 0,
+                        }),
                         poison: AtomicU32::new(NO_POISON),
                     })
                 }
@@ -60,11 +72,11 @@ impl Arena {
     }
 
     pub fn capacity(&self) -> u64 {
-        self.ranges.lock().capacity()
+        self.handed.lock().ranges.capacity()
     }
 
     pub fn free_bytes(&self) -> u64 {
-        self.ranges.lock().free_bytes()
+        self.handed.lock().ranges.free_bytes()
     }
 
     /// Whether the address is one of this device's, handed out or not.
@@ -86,17 +98,43 @@ impl Arena {
             );
         }
         let address = {
-            let mut ranges = self.ranges.lock();
-            match ranges.allocate(bytes) {
-                Some(offset) => self.base + offset,
-                None => return Err(self.out_of_memory(bytes, &ranges)),
+            let mut handed = self.handed.lock();
+            let Some(offset) = handed.ranges.allocate(bytes) else {
+                return Err(self.out_of_memory(bytes, &handed.ranges));
+            };
+            if let Err(error) = self.open(&mut handed.opened, offset + bytes) {
+                // Never touched: no page of it goes back.
+                let _ = handed.ranges.free(offset, bytes);
+                return Err(error);
             }
+            self.base + offset
         };
         if let Ok(byte) = u8::try_from(self.poison.load(Ordering::Relaxed)) {
             // SAFETY: these bytes of the mapping were handed out above and to nobody else.
             unsafe { std::ptr::write_bytes(address as *mut u8, byte, bytes as usize) };
         }
         Ok(address)
+    }
+
+    /// Makes the offsets below `end` readable and writable.
+    fn open(&self, opened: &mut u64, end: u64) -> Result<()> {
+        if end <= *opened {
+            return Ok(());
+        }
+        let until = end.next_multiple_of(OPENED_AT_ONCE).min(self.reserved);
+        let start = (self.base + *opened) as *mut libc::c_void;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: whole pages of this mapping, from which nothing was handed out yet.
+        if unsafe { libc::mprotect(start, (until - *opened) as usize, protection) } != 0 {
+            let error = std::io::Error::last_os_error();
+            fail!(
+                Status::OutOfMemory,
+                "device {} cannot use {until} bytes of its addresses: {error}",
+                self.device
+            );
+        }
+        *opened = until;
+        Ok(())
     }
 
     #[cold]
@@ -112,9 +150,9 @@ impl Arena {
     pub fn free(&self, address: u64, bytes: u64) -> Result<()> {
         let device = self.device;
         // Held while pages go back: nobody may be given them before.
-        let mut ranges = self.ranges.lock();
+        let mut handed = self.handed.lock();
         let freed = match address.checked_sub(self.base) {
-            Some(offset) => ranges.free(offset, bytes),
+            Some(offset) => handed.ranges.free(offset, bytes),
             None => Err(FreeError::Unknown),
         };
         match freed {
@@ -146,10 +184,10 @@ impl Drop for Arena {
     }
 }
 
-/// Maps `length` bytes (whole pages) of untouched memory at a multiple of `BASE_ALIGNMENT`.
+/// Maps `length` bytes (whole pages) that nobody can read or write yet at a multiple of `BASE_ALIGNMENT`.
 fn reserve(length: u64) -> std::io::Result<u64> {
     let slack = BASE_ALIGNMENT - page_bytes();
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let protection = libc::PROT_NONE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a new anonymous mapping at an address of the system's choice.
     let mapped = unsafe {
@@ -229,6 +267,42 @@ mod tests {
         let large = arena.allocate(4 * GRANULE).unwrap();
         touch(large, 4 * GRANULE);
         assert_eq!(arena.free_bytes(), 0);
+    }
+
+    /// Bytes of the range that the system lets the process read.
+    fn readable_bytes(address: u64, bytes: u64) -> u64 {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let mut readable = 0;
+        for line in maps.lines() {
+            let (range, rest) = line.split_once(' ').unwrap();
+            let (begin, end) = range.split_once('-').unwrap();
+            let begin = u64::from_str_radix(begin, 16).unwrap().max(address);
+            let end = u64::from_str_radix(end, 16).unwrap().min(address + bytes);
+            if rest.starts_with('r') && begin < end {
+                readable += end - begin;
+            }
+        }
+        readable
+    }
+
+    #[test]
+    fn only_addresses_that_were_handed_out_can_be_read() {
+        let arena = Arena::new(0, 256 * MIB).unwrap();
+        let readable = || readable_bytes(arena.base, arena.reserved);
+        assert_eq!(readable(), 0);
+        let small = arena.allocate(GRANULE).unwrap();
+        assert_eq!(readable(), OPENED_AT_ONCE);
+        let large = arena.allocate(9 * MIB).unwrap();
+        touch(small, GRANULE);
+        touch(large, 9 * MIB);
+        assert_eq!(readable(), 12 * MIB);
+        // The last address can be used too, and what was freed serves again without more.
+        let rest = arena.allocate(arena.free_bytes()).unwrap();
+        touch(rest + 240 * MIB, MIB);
+        arena.free(rest, 247 * MIB - GRANULE).unwrap();
+        let before = readable();
+        touch(arena.allocate(100 * MIB).unwrap(), MIB);
+        assert_eq!(readable(), before);
     }
 
     #[test]
