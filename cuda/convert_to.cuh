@@ -64,4 +64,10 @@ CVC_HD inline cvc_run_plan cvc_convert_to_plan(const cvc_convert_to_params &para
                          cvc_convert_in_double(params.src_kind, params.dst_kind));
 }
 
+// Of the kernels cvc_convert_to, cvc_convert_to_plain_1, 2, 4, cvc_convert_to_u8_f32, cvc_convert_to_f32_f32.
+inline cvc_run_launch cvc_convert_to_launch(const cvc_convert_to_params &params) {
+  return cvc_run_launch_of(params.plan, params.src_kind, params.dst_kind,
+                           cvc_convert_in_double(params.src_kind, params.dst_kind));
+}
+
 #endif

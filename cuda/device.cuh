@@ -15,6 +15,20 @@ constexpr int warp_lanes = 32;
 constexpr int block_threads = 256;
 constexpr int block_warps = block_threads / warp_lanes;
 
+// For launch bounds: so many blocks of a multiprocessor, or what it has room for.
+constexpr int resident_blocks(int wanted) {
+#if !defined(__CUDA_ARCH__)
+  const int most = 8;
+#elif __CUDA_ARCH__ < 800
+  const int most = 4;
+#elif __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200
+  const int most = 6;
+#else
+  const int most = 8;
+#endif
+  return wanted < most ? wanted : most;
+}
+
 CVC_DEVICE byte *dynamic_shared() {
   extern __shared__ __align__(128) unsigned char cvc_dynamic_shared_bytes[];
   return cvc_dynamic_shared_bytes;
@@ -26,6 +40,9 @@ template <class T> CVC_DEVICE T *in_global(T *pointer) {
   __builtin_assume(__isGlobal(pointer));
   return pointer;
 }
+
+// Starts to bring the 128 bytes around an address into the L2 cache.
+CVC_DEVICE void prefetch_line(const void *from) { asm volatile("prefetch.global.L2 [%0];" : : "l"(from)); }
 
 // Byte i of the result is byte `selector >> 4i & 15` of the eight bytes of low and high.
 CVC_DEVICE uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t selector) {

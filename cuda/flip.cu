@@ -1,5 +1,5 @@
-// GPU build of the flip kernels: warps move vectors of 16 bytes and reverse the pixels in them, or threads
-// move elements.
+// GPU build of the flip kernels: threads move vectors of 16 bytes and reverse the pixels in them, warps those
+// of groups of three vectors, or threads move elements.
 #include "flip.cuh"
 #include "moves.cuh"
 
@@ -36,107 +36,112 @@ __device__ __noinline__ void flip_element(const Set &set, cvc_flip_axes axes, co
   }
 }
 
-template <int PixelBytes>
-CVC_DEVICE void reverse_vectors(byte *to, const byte *from_end, int vectors, int lane) {
-  constexpr int most = 4;
-  pixel_group<1> held[most];
-#pragma unroll
-  for (int k = 0; k < most; ++k) {
-    if (lane + warp_lanes * k < vectors) {
-      set_vector(held[k], 0, load_16(from_end - 16 * (lane + warp_lanes * k + 1)));
-    }
-  }
-#pragma unroll
-  for (int k = 0; k < most; ++k) {
-    if (lane + warp_lanes * k < vectors) {
-      const pixel_group<1> reversed = permute_group<group_reverse<PixelBytes, 1>>(held[k]);
-      store_16(to + 16 * (lane + warp_lanes * k), vector_of(reversed, 0));
-    }
-  }
-}
-
-template <int Bytes>
-CVC_DEVICE void reverse_groups(byte *to, const byte *from, int groups, int lane, warp_groups<3> &shared) {
-  shared.load(from, groups, lane);
-  __syncwarp();
-  pixel_group<3> group;
-  if (lane < groups) {
-    group = permute_group<group_reverse<Bytes, 3>>(shared.group(lane));
-  }
-  __syncwarp();
-  if (lane < groups) {
-    shared.set_group(groups - 1 - lane, group);
-  }
-  __syncwarp();
-  shared.store(to, groups, lane);
-  __syncwarp();
-}
-
-// One warp's part of a row. `Bytes` are those of a pixel in vectors, or of a third of one in triples; known
-// when it is compiled, as the form is, so that a kernel has registers for its own form alone.
-template <cvc_flip_form Form, int Bytes, class Set>
-CVC_DEVICE void flip_part(const Set &set, cvc_flip_axes axes, const cvc_flip_plan &plan, int64_t index,
-                          int lane, warp_groups<3> *shared) {
-  const cvc_row_part part = find_part(plan.parts, index);
-  const int units = static_cast<int>(part.units);
-  if (units <= 0) {
+// Vector `unit` of the plane at `to`; `from` is the plane that it comes from, and its rows' step. `Bytes` are
+// those of a pixel, where columns are reversed.
+template <cvc_flip_form Form, int Bytes>
+CVC_DEVICE void flip_vector(const cvc_plane_units &units, const byte *from, int64_t from_step, byte *to,
+                            int64_t to_step, uint32_t unit) {
+  if (unit >= static_cast<uint32_t>(units.count)) {
     return;
   }
-  const int64_t left = plan.parts.per_row - part.first;
-  const int64_t from_y = axes.rows ? set.height - 1 - part.row : part.row;
-  const byte *from =
-      in_global(reinterpret_cast<const byte *>(cvc_view_address(set.src, part.image, part.plane, from_y, 0)));
-  byte *to =
-      in_global(reinterpret_cast<byte *>(cvc_view_address(set.dst, part.image, part.plane, part.row, 0)));
+  const row_unit at = find_row_unit(units, unit);
+  from += at.row * from_step;
+  to += at.row * to_step + 16ll * at.column;
   if (Form == cvc_flip_form_copy) {
-    const int64_t first = 16 * part.first;
-    const int64_t bytes = set.width * plan.pixel_bytes - first;
-    copy_bytes(to + first, from + first, static_cast<int>(bytes < 16 * units ? bytes : 16 * units), lane);
-  } else if (Form == cvc_flip_form_reverse) {
-    reverse_vectors<Bytes>(to + 16 * part.first, from + 16 * left, units, lane);
+    copy_vector(to, from + 16ll * at.column, units.row_size - 16ll * at.column);
   } else {
-    reverse_groups<Bytes>(to + 48 * part.first, from + 48 * (left - units), units, lane, *shared);
+    pixel_group<1> group;
+    set_vector(group, 0, load_16(from + 16ll * (units.per_row.value - 1 - at.column)));
+    store_16(to, vector_of(permute_group<group_reverse<Bytes, 1>>(group), 0));
   }
 }
 
-template <cvc_flip_form Form, int Bytes> CVC_DEVICE void flip_parts(const cvc_flip_params &params) {
-  warp_groups<3> *own = nullptr;
-  const int warp = static_cast<int>(threadIdx.x) / warp_lanes;
-  const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
+// The warp's groups of three vectors, from number `first` on. `Bytes` are those of a third of a pixel.
+template <int Bytes>
+CVC_DEVICE void flip_triples(const cvc_plane_units &units, const byte *from, int64_t from_step, byte *to,
+                             int64_t to_step, uint32_t first, int lane, warp_groups<3> &shared) {
+  uint4 held[3];
+#pragma unroll
+  for (int k = 0; k < 3; ++k) {
+    const uint32_t index = lane + warp_lanes * k, unit = first + index / 3;
+    if (unit < static_cast<uint32_t>(units.count)) {
+      const row_unit at = find_row_unit(units, unit);
+      held[k] = load_16(from + at.row * from_step + 48ll * (units.per_row.value - 1 - at.column) +
+                        16 * (index % 3));
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < 3; ++k) {
+    shared.vector[lane + warp_lanes * k] = held[k];
+  }
+  __syncwarp();
+  shared.set_group(lane, permute_group<group_reverse<Bytes, 3>>(shared.group(lane)));
+  __syncwarp();
+#pragma unroll
+  for (int k = 0; k < 3; ++k) {
+    const uint32_t index = lane + warp_lanes * k, unit = first + index / 3;
+    if (unit < static_cast<uint32_t>(units.count)) {
+      const row_unit at = find_row_unit(units, unit);
+      store_16(to + at.row * to_step + 48ll * at.column + 16 * (index % 3), shared.vector[index]);
+    }
+  }
+}
+
+// Block number `block`. Form and bytes are known when it is compiled, so that a kernel has registers for its
+// own form alone.
+template <cvc_flip_form Form, int Bytes, class Set>
+CVC_DEVICE void flip_block(const Set &set, cvc_flip_axes axes, const cvc_flip_plan &plan, uint32_t block,
+                           warp_groups<3> *shared) {
+  const cvc_plane_units &units = plan.units;
+  const plane_block place = find_plane_block(units, block);
+  const byte *from = plane_of(set.src, place);
+  int64_t from_step = set.src.stride_h;
+  if (axes.rows) {
+    from += (set.height - 1) * from_step;
+    from_step = -from_step;
+  }
+  byte *to = writable_plane_of(set.dst, place);
+  if (Form == cvc_flip_form_reverse3) {
+    const int warp = static_cast<int>(threadIdx.x) / warp_lanes;
+    flip_triples<Bytes>(units, from, from_step, to, set.dst.stride_h, place.first + warp_lanes * warp,
+                        static_cast<int>(threadIdx.x) % warp_lanes, shared[warp]);
+  } else {
+    flip_vector<Form, Bytes>(units, from, from_step, to, set.dst.stride_h, place.first + threadIdx.x);
+  }
+}
+
+template <cvc_flip_form Form, int Bytes> CVC_DEVICE void flip_planes(const cvc_flip_params &params) {
+  warp_groups<3> *shared = nullptr;
   if (Form == cvc_flip_form_reverse3) {
     __shared__ warp_groups<3> groups[block_warps];
-    own = &groups[warp];
+    shared = groups;
   }
-  for (int64_t block = blockIdx.x; block < params.plan.blocks; block += gridDim.x) {
-    flip_part<Form, Bytes>(params, cvc_flip_axes_of(params.flip_code), params.plan,
-                           block * block_warps + warp, lane, own);
-  }
+  flip_block<Form, Bytes>(params, cvc_flip_axes_of(params.flip_code), params.plan, blockIdx.x, shared);
 }
 
-// The part of an image whose form and pixels are only known here.
+// The block of an image whose form and pixels are only known here.
 template <int Bytes>
-CVC_DEVICE bool flip_part_of(const cvc_flip_set &set, const cvc_flip_plan &plan, int64_t index, int lane,
-                             warp_groups<3> &shared) {
+CVC_DEVICE bool flip_block_of(const cvc_flip_set &set, const cvc_flip_plan &plan, uint32_t block,
+                              warp_groups<3> *shared) {
   if (plan.form == cvc_flip_form_reverse && plan.pixel_bytes == Bytes) {
-    flip_part<cvc_flip_form_reverse, Bytes>(set, set.axes, plan, index, lane, &shared);
+    flip_block<cvc_flip_form_reverse, Bytes>(set, set.axes, plan, block, shared);
     return true;
   }
   if (Bytes <= 8 && plan.form == cvc_flip_form_reverse3 && plan.pixel_bytes == 3 * Bytes) {
-    flip_part<cvc_flip_form_reverse3, Bytes <= 8 ? Bytes : 8>(set, set.axes, plan, index, lane, &shared);
+    flip_block<cvc_flip_form_reverse3, Bytes <= 8 ? Bytes : 8>(set, set.axes, plan, block, shared);
+    __syncwarp();
     return true;
   }
   return false;
 }
 
-__device__ __noinline__ void flip_any_part(const cvc_flip_set &set, const cvc_flip_plan &plan, int64_t index,
-                                           int lane, warp_groups<3> &shared) {
+__device__ __noinline__ void flip_any_block(const cvc_flip_set &set, const cvc_flip_plan &plan,
+                                            uint32_t block, warp_groups<3> *shared) {
   if (plan.form == cvc_flip_form_copy) {
-    flip_part<cvc_flip_form_copy, 16>(set, set.axes, plan, index, lane, &shared);
-  } else if (!flip_part_of<1>(set, plan, index, lane, shared) &&
-             !flip_part_of<2>(set, plan, index, lane, shared) &&
-             !flip_part_of<4>(set, plan, index, lane, shared) &&
-             !flip_part_of<8>(set, plan, index, lane, shared)) {
-    flip_part_of<16>(set, plan, index, lane, shared);
+    flip_block<cvc_flip_form_copy, 16>(set, set.axes, plan, block, shared);
+  } else if (!flip_block_of<1>(set, plan, block, shared) && !flip_block_of<2>(set, plan, block, shared) &&
+             !flip_block_of<4>(set, plan, block, shared) && !flip_block_of<8>(set, plan, block, shared)) {
+    flip_block_of<16>(set, plan, block, shared);
   }
 }
 
@@ -159,9 +164,8 @@ extern "C" __global__ void __launch_bounds__(256) cvc_flip(const __grid_constant
 
 // `cvc_flip_kernel_of` tells which of these a plan takes.
 #define CVC_FLIP_KERNEL(name, form, bytes)                                                                   \
-  extern "C" __global__ void __launch_bounds__(256, 4)                                                       \
-      name(const __grid_constant__ cvc_flip_params params) {                                                 \
-    cvc_flip_device::flip_parts<form, bytes>(params);                                                        \
+  extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ cvc_flip_params params) {   \
+    cvc_flip_device::flip_planes<form, bytes>(params);                                                       \
   }
 
 CVC_FLIP_KERNEL(cvc_flip_vertical, cvc_flip_form_copy, 16)
@@ -190,7 +194,6 @@ extern "C" __global__ void __launch_bounds__(256, 3)
     plans[own] = cvc_flip_plan_of(sets[own]);
   }
   __syncthreads();
-  const int warp = own / warp_lanes, lane = own % warp_lanes;
   // Blocks are counted on from image to image.
   int64_t block = blockIdx.x;
   for (int32_t i = 0; i < params.count; ++i) {
@@ -198,7 +201,7 @@ extern "C" __global__ void __launch_bounds__(256, 3)
       if (plans[i].form == cvc_flip_form_elements) {
         flip_elements(sets[i], sets[i].axes, plans[i], block);
       } else {
-        flip_any_part(sets[i], plans[i], block * block_warps + warp, lane, groups[warp]);
+        flip_any_block(sets[i], plans[i], static_cast<uint32_t>(block), groups);
       }
     }
     block -= plans[i].blocks;

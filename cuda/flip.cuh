@@ -14,15 +14,16 @@ enum cvc_flip_form : uint32_t {
   cvc_flip_form_reverse3, // groups of three vectors, of pixels of 3, 6, 12 or 24 bytes
 };
 
-// Vectors, or groups of three, that a warp takes at once, and the elements that a block does.
-constexpr int64_t cvc_flip_warp_vectors = 128;
-constexpr int64_t cvc_flip_warp_groups = 32;
+// Elements that a block takes.
 constexpr int64_t cvc_flip_block_elements = 1024;
-constexpr int64_t cvc_flip_block_warps = 8;
 
-// How the GPU build cuts a flip of equally sized images: parts are elements, or a warp's vectors or groups.
+// How the GPU build cuts a flip of equally sized images: parts are elements; units are vectors, or groups of
+// three of them.
 struct cvc_flip_plan {
-  cvc_row_parts parts;
+  union {
+    cvc_row_parts parts;
+    cvc_plane_units units;
+  };
   int64_t blocks;
   uint32_t pixel_bytes; // of what keeps its order; of elements: how many lie side by side in a pixel
   cvc_flip_form form;
@@ -123,7 +124,7 @@ struct cvc_flip_set {
 };
 
 CVC_HD inline cvc_flip_plan cvc_flip_plan_of(const cvc_flip_set &set) {
-  cvc_flip_plan plan;
+  cvc_flip_plan plan{};
   const bool together = set.src.stride_c == set.element_bytes && set.dst.stride_c == set.element_bytes;
   const int64_t planes = together ? 1 : set.channels;
   const int64_t bytes = together ? set.channels * set.element_bytes : set.element_bytes;
@@ -141,17 +142,18 @@ CVC_HD inline cvc_flip_plan cvc_flip_plan_of(const cvc_flip_set &set) {
   } else if (aligned && row_bytes % 48 == 0 && (third & (third - 1)) == 0 && third >= 1 && third <= 8) {
     plan.form = cvc_flip_form_reverse3;
   }
-  if (plan.form == cvc_flip_form_elements) {
-    const int64_t rows = set.in_place && set.axes.rows ? set.height - set.height / 2 : set.height;
-    plan.pixel_bytes = together ? static_cast<uint32_t>(set.channels) : 1;
-    plan.parts = cvc_row_parts_of(set.images, planes, rows, set.width * plan.pixel_bytes, 1);
-    plan.blocks = cvc_divide_up(plan.parts.count, cvc_flip_block_elements);
-  } else {
-    const bool threes = plan.form == cvc_flip_form_reverse3;
-    plan.parts = cvc_row_parts_of(set.images, planes, set.height, cvc_divide_up(row_bytes, threes ? 48 : 16),
-                                  threes ? cvc_flip_warp_groups : cvc_flip_warp_vectors);
-    plan.blocks = cvc_divide_up(plan.parts.count, cvc_flip_block_warps);
+  if (plan.form != cvc_flip_form_elements) {
+    const int64_t unit_bytes = plan.form == cvc_flip_form_reverse3 ? 48 : 16;
+    plan.units = cvc_plane_units_of(set.images, planes, set.height, row_bytes, unit_bytes, plan.blocks);
+    if (plan.units.fits()) {
+      return plan;
+    }
+    plan.form = cvc_flip_form_elements;
   }
+  const int64_t rows = set.in_place && set.axes.rows ? set.height - set.height / 2 : set.height;
+  plan.pixel_bytes = together ? static_cast<uint32_t>(set.channels) : 1;
+  plan.parts = cvc_row_parts_of(set.images, planes, rows, set.width * plan.pixel_bytes, 1);
+  plan.blocks = cvc_divide_up(plan.parts.count, cvc_flip_block_elements);
   return plan;
 }
 

@@ -67,25 +67,15 @@ CVC_DEVICE void swap_elements(byte *one, byte *other, int64_t bytes) {
   }
 }
 
-// A warp copies up to 2048 bytes; both sides are aligned to 16.
-CVC_DEVICE void copy_bytes(byte *to, const byte *from, int bytes, int lane) {
-  constexpr int most = 4;
-  const int vectors = bytes / 16;
-  uint4 held[most];
-#pragma unroll
-  for (int k = 0; k < most; ++k) {
-    if (lane + warp_lanes * k < vectors) {
-      held[k] = load_16(from + 16 * (lane + warp_lanes * k));
-    }
+// Copies up to 16 bytes; both sides are aligned to 16.
+CVC_DEVICE void copy_vector(byte *to, const byte *from, int64_t bytes) {
+  if (bytes >= 16) {
+    store_16(to, load_16(from));
+    return;
   }
-#pragma unroll
-  for (int k = 0; k < most; ++k) {
-    if (lane + warp_lanes * k < vectors) {
-      store_16(to + 16 * (lane + warp_lanes * k), held[k]);
-    }
-  }
-  if (lane < bytes % 16) {
-    to[16 * vectors + lane] = from[16 * vectors + lane];
+#pragma unroll 1
+  for (int i = 0; i < static_cast<int>(bytes); ++i) {
+    to[i] = from[i];
   }
 }
 

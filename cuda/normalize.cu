@@ -55,12 +55,11 @@ struct image_set {
   int64_t first_channel;
 };
 
-template <class Arithmetic, int Units>
-CVC_DEVICE void normalize_units(const cvc_normalize_values &values, const byte *from, byte *to, int count,
-                                const cvc_run_plan &plan, const Arithmetic (&base)[Units][4],
-                                const Arithmetic (&scale)[Units][4]) {
-  Arithmetic computed[Units][4];
-  load_kind(values.src_kind, from, count, plan.src_step, computed);
+// Computes and stores what was loaded.
+template <bool Plain, int Bytes, class Arithmetic, int Units>
+CVC_DEVICE void finish_units(const cvc_normalize_values &values, const element_forms &forms,
+                             Arithmetic (&computed)[Units][4], const Arithmetic (&base)[Units][4],
+                             const Arithmetic (&scale)[Units][4], byte *to, int count) {
 #pragma unroll
   for (int j = 0; j < Units; ++j) {
 #pragma unroll
@@ -70,7 +69,11 @@ CVC_DEVICE void normalize_units(const cvc_normalize_values &values, const byte *
                                            static_cast<Arithmetic>(values.global_shift));
     }
   }
-  store_kind<cvc_rounding_nearest>(values.dst_kind, computed, to, count, plan.dst_step);
+  store_kind<Plain, Bytes, cvc_rounding_nearest>(forms.dst_kind, computed, to, count, forms.dst_step);
+}
+
+CVC_DEVICE element_forms forms_of(const cvc_normalize_values &values, const cvc_run_plan &plan) {
+  return element_forms{values.src_kind, values.dst_kind, plan.src_step, plan.dst_step};
 }
 
 template <class Arithmetic> CVC_DEVICE void copy_four(const Arithmetic (&from)[4], Arithmetic (&to)[4]) {
@@ -113,11 +116,40 @@ CVC_DEVICE void normalize_any_unit(const cvc_normalize_values &values, const ima
       }
     }
   }
-  normalize_units<Arithmetic, 1>(values, place.from, place.to, count, plan, base, scale);
+  Arithmetic computed[1][4];
+  load_kind<false>(values.src_kind, place.from, count, plan.src_step, computed);
+  finish_units<false, 0>(values, forms_of(values, plan), computed, base, scale, place.to, count);
 }
 
-// Does this block's tiles among those of the set. `tile` counts on over the sets of a launch.
-template <class Arithmetic, int Units>
+// Where base and scale are uniform. Three rows do for interleaved pixels: of 1, 2 or 4 channels, units begin
+// with the first.
+template <class Arithmetic>
+CVC_DEVICE void fill_rows(const cvc_normalize_values &values, int64_t index, uint32_t first_channel,
+                          uint32_t channels, bool interleaved, factor_rows<Arithmetic> &rows) {
+  const uint32_t row = threadIdx.x / 4, element = threadIdx.x % 4;
+  if (row < (interleaved ? 3 : channels)) {
+    const uint32_t around = row + element < 3 ? row + element : row + element - 3;
+    const uint32_t channel = !interleaved ? row : channels == 3 ? around : element & (channels - 1);
+    find_factors(values, index, first_channel + channel, 0, 0, rows.base[row][element],
+                 rows.scale[row][element]);
+  }
+}
+
+// Those of a thread's units of a plain run: four elements further on is one channel further on.
+template <int Units>
+CVC_DEVICE void plain_factors(const factor_rows<float> &rows, uint32_t first_of_three,
+                              float (&base)[Units][4], float (&scale)[Units][4]) {
+#pragma unroll
+  for (int j = 0; j < Units; ++j) {
+    const uint32_t row = (first_of_three + warp_lanes * j) % 3;
+    copy_four(rows.base[row], base[j]);
+    copy_four(rows.scale[row], scale[j]);
+  }
+}
+
+// Does this block's tiles among those of the set. `tile` counts on over the sets of a launch. `Plain`: some
+// sets may be plain runs.
+template <bool Plain, class Arithmetic, int Units>
 CVC_DEVICE void normalize_set(const cvc_normalize_values &values, const image_set &set,
                               const cvc_run_plan &plan, int64_t &tile) {
   __shared__ factor_rows<Arithmetic> rows;
@@ -128,40 +160,66 @@ CVC_DEVICE void normalize_set(const cvc_normalize_values &values, const image_se
   const bool uniform = cvc_normalize_is_uniform(values, set.images, set.channels);
   if (uniform) {
     __syncthreads();
-    const int row = static_cast<int>(threadIdx.x) / 4, element = static_cast<int>(threadIdx.x) % 4;
-    if (row < set.channels) {
-      const int64_t channel =
-          set.first_channel + (plan.interleaved != 0 ? (row + element) % set.channels : row);
-      find_factors(values, set.index, channel, 0, 0, rows.base[row][element], rows.scale[row][element]);
-    }
+    fill_rows(values, set.index, static_cast<uint32_t>(set.first_channel),
+              static_cast<uint32_t>(set.channels), plan.interleaved != 0, rows);
     __syncthreads();
   }
   for (; tile < plan.tiles; tile += gridDim.x) {
-    const int64_t first = tile * (block_threads * Units);
-    if (Units > 1 && plan.plain != 0 &&
-        (first + block_threads * Units) * cvc_run_unit <= plan.units.per_row) {
-      const int64_t element = (first + threadIdx.x) * cvc_run_unit;
-      const uint32_t phase = static_cast<uint32_t>(static_cast<uint64_t>(first) % 3);
-      Arithmetic base[Units][4], scale[Units][4];
-#pragma unroll
-      for (int j = 0; j < Units; ++j) {
-        // Four elements further on is one channel further on, of three; of 1, 2 or 4 it is the same.
-        const int row =
-            set.channels == 3 ? static_cast<int>((phase + threadIdx.x + block_threads * j) % 3) : 0;
-        copy_four(rows.base[row], base[j]);
-        copy_four(rows.scale[row], scale[j]);
+    if constexpr (Plain) {
+      const plain_units<Units> own(plan, static_cast<uint32_t>(tile));
+      if (plan.plain != 0 && own.whole) {
+        float computed[Units][4], base[Units][4], scale[Units][4];
+        load_kind<true>(values.src_kind, own.from(set.src, plan.src_step), 4, plan.src_step, computed);
+        plain_factors(rows, own.first_of_three, base, scale);
+        finish_units<true, 0>(values, forms_of(values, plan), computed, base, scale,
+                              own.to(set.dst, plan.dst_step), 4);
+        continue;
       }
-      normalize_units<Arithmetic, Units>(
-          values, in_global(reinterpret_cast<const byte *>(set.src.data)) + element * plan.src_step,
-          in_global(reinterpret_cast<byte *>(set.dst.data)) + element * plan.dst_step, 4, plan, base, scale);
-      continue;
     }
+    const int64_t first = tile * (block_threads * Units);
 #pragma unroll 1
     for (int j = 0; j < Units; ++j) {
       normalize_any_unit(values, set, plan, rows, uniform, first + block_threads * j + threadIdx.x);
     }
   }
   tile -= plan.tiles;
+}
+
+// A block's units of a plain run.
+template <int Units>
+CVC_DEVICE void normalize_plain(const cvc_normalize_params &params, const element_forms &forms) {
+  __shared__ factor_rows<float> rows;
+  const cvc_normalize_values &values = params.values;
+  const plain_units<Units> own(params.plan, blockIdx.x);
+  fetch_ahead<Units>(params.plan, params.src, forms);
+  const byte *from = own.from(params.src, forms.src_step);
+  byte *to = own.to(params.dst, forms.dst_step);
+  // The loads are under way while the factors are found.
+  float computed[Units][4];
+  if (own.whole) {
+    load_kind<true>(forms.src_kind, from, 4, forms.src_step, computed);
+  }
+  fill_rows(values, 0, 0, static_cast<uint32_t>(params.channels), true, rows);
+  __syncthreads();
+  if (own.whole) {
+    float base[Units][4], scale[Units][4];
+    plain_factors(rows, own.first_of_three, base, scale);
+    finish_units<true, 4 / Units>(values, forms, computed, base, scale, to, 4);
+    return;
+  }
+#pragma unroll 1
+  for (int j = 0; j < Units; ++j) {
+    float one[1][4], base[1][4], scale[1][4];
+    load_kind<false>(forms.src_kind, from + j * (units_apart * forms.src_step), own.count(params.plan, j),
+                     forms.src_step, one);
+    plain_factors(rows, own.first_of_three + warp_lanes * j, base, scale);
+    finish_units<false, 4 / Units>(values, forms, one, base, scale, to + j * (units_apart * forms.dst_step),
+                                   own.count(params.plan, j));
+  }
+}
+
+template <int Units> CVC_DEVICE void normalize_plain(const cvc_normalize_params &params) {
+  normalize_plain<Units>(params, forms_of(params.values, params.plan));
 }
 
 } // namespace cvc_normalize_device
@@ -172,10 +230,38 @@ extern "C" __global__ void __launch_bounds__(256, 4)
   const image_set set{params.src, params.dst, params.images, params.channels, 0, 0};
   int64_t tile = blockIdx.x;
   if (cvc_normalize_in_double(params.values.src_kind, params.values.dst_kind)) {
-    normalize_set<double, 1>(params.values, set, params.plan, tile);
+    normalize_set<false, double, 1>(params.values, set, params.plan, tile);
   } else {
-    normalize_set<float, cvc_run_float_units>(params.values, set, params.plan, tile);
+    normalize_set<false, float, cvc_run_float_units>(params.values, set, params.plan, tile);
   }
+}
+
+// `cvc_run_launch_of` tells which of these a plan takes.
+extern "C" __global__ void __launch_bounds__(256, cvc_device::resident_blocks(8))
+    cvc_normalize_plain_1(const __grid_constant__ cvc_normalize_params params) {
+  cvc_normalize_device::normalize_plain<1>(params);
+}
+
+extern "C" __global__ void __launch_bounds__(256, cvc_device::resident_blocks(5))
+    cvc_normalize_plain_2(const __grid_constant__ cvc_normalize_params params) {
+  cvc_normalize_device::normalize_plain<2>(params);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 4)
+    cvc_normalize_plain_4(const __grid_constant__ cvc_normalize_params params) {
+  cvc_normalize_device::normalize_plain<4>(params);
+}
+
+extern "C" __global__ void __launch_bounds__(256, cvc_device::resident_blocks(8))
+    cvc_normalize_u8_f32(const __grid_constant__ cvc_normalize_params params) {
+  using namespace cvc_normalize_device;
+  normalize_plain<1>(params, element_forms{cvc_kind_u8, cvc_kind_f32, 1, 4});
+}
+
+extern "C" __global__ void __launch_bounds__(256, cvc_device::resident_blocks(8))
+    cvc_normalize_f32_f32(const __grid_constant__ cvc_normalize_params params) {
+  using namespace cvc_normalize_device;
+  normalize_plain<1>(params, element_forms{cvc_kind_f32, cvc_kind_f32, 4, 4});
 }
 
 extern "C" __global__ void __launch_bounds__(256, 4)
@@ -192,9 +278,9 @@ extern "C" __global__ void __launch_bounds__(256, 4)
     const cvc_normalize_image &image = params.images[i];
     const image_set set{image.src, image.dst, 1, image.channels, image.image_index, image.first_channel};
     if (in_double) {
-      normalize_set<double, 1>(params.values, set, plans[i], tile);
+      normalize_set<false, double, 1>(params.values, set, plans[i], tile);
     } else {
-      normalize_set<float, cvc_run_float_units>(params.values, set, plans[i], tile);
+      normalize_set<true, float, cvc_run_float_units>(params.values, set, plans[i], tile);
     }
   }
 }

@@ -128,7 +128,7 @@ CVC_HD inline cvc_run_plan cvc_normalize_plan(const cvc_normalize_values &values
   const int64_t dst_bytes = cvc_kind_bytes(values.dst_kind);
   const bool uniform = cvc_normalize_is_uniform(values, images, channels);
   const cvc_runs runs = cvc_runs_of(src, dst, images, channels, height, width, src_bytes, dst_bytes,
-                                    cvc_folding{uniform, uniform && channels == 1, uniform});
+                                    cvc_folding{uniform, false, uniform});
   cvc_run_plan plan = cvc_run_plan_of(runs, src, dst, src_bytes, dst_bytes,
                                       cvc_normalize_in_double(values.src_kind, values.dst_kind));
   plan.plain = plan.plain != 0 && uniform && runs.interleaved;
@@ -138,6 +138,12 @@ CVC_HD inline cvc_run_plan cvc_normalize_plan(const cvc_normalize_values &values
 CVC_HD inline cvc_run_plan cvc_normalize_plan(const cvc_normalize_params &params) {
   return cvc_normalize_plan(params.values, params.src, params.dst, params.images, params.channels,
                             params.height, params.width);
+}
+
+// Of the kernels cvc_normalize, cvc_normalize_plain_1, 2, 4, cvc_normalize_u8_f32, cvc_normalize_f32_f32.
+inline cvc_run_launch cvc_normalize_launch(const cvc_normalize_params &params) {
+  return cvc_run_launch_of(params.plan, params.values.src_kind, params.values.dst_kind,
+                           cvc_normalize_in_double(params.values.src_kind, params.values.dst_kind));
 }
 
 CVC_HD inline cvc_run_plan cvc_normalize_plan(const cvc_normalize_values &values,

@@ -89,35 +89,6 @@ template <int Channels> struct warp_groups {
       vector[index * Channels + k] = vector_of(group, k);
     }
   }
-
-  // The groups at `from`, side by side there too; the whole warp loads them, adjacent lanes adjacent vectors.
-  CVC_DEVICE void load(const byte *from, int groups, int lane) {
-    uint4 held[Channels];
-#pragma unroll
-    for (int k = 0; k < Channels; ++k) {
-      const int index = lane + warp_lanes * k;
-      if (index < groups * Channels) {
-        held[k] = load_16(from + 16 * index);
-      }
-    }
-#pragma unroll
-    for (int k = 0; k < Channels; ++k) {
-      const int index = lane + warp_lanes * k;
-      if (index < groups * Channels) {
-        vector[index] = held[k];
-      }
-    }
-  }
-
-  CVC_DEVICE void store(byte *to, int groups, int lane) const {
-#pragma unroll
-    for (int k = 0; k < Channels; ++k) {
-      const int index = lane + warp_lanes * k;
-      if (index < groups * Channels) {
-        store_16(to + 16 * index, vector[index]);
-      }
-    }
-  }
 };
 
 } // namespace cvc_device

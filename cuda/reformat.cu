@@ -1,5 +1,5 @@
-// GPU build of the reformat kernel: warps split interleaved pixels into planes, merge planes or copy vectors,
-// or threads move elements.
+// GPU build of the reformat kernel: warps split interleaved pixels into planes or merge planes, threads copy
+// vectors or move elements.
 #include "moves.cuh"
 #include "reformat.cuh"
 
@@ -25,81 +25,124 @@ __device__ __noinline__ void reformat_element(const cvc_reformat_params &params,
       params.element_bytes);
 }
 
-// The pixels behind the last whole group. Not inlined: it would cost the groups registers.
+// The pixels of a group that ends behind its row.
 template <int Bytes, int Channels>
-__device__ __noinline__ void move_rest(const byte *from, int64_t from_pixel, int64_t from_channel, byte *to,
-                                       int64_t to_pixel, int64_t to_channel, int pixels, int lane) {
-  for (int i = lane; i < pixels * Channels; i += warp_lanes) {
-    const int pixel = i / Channels, channel = i % Channels;
-    copy_element<Bytes>(to + pixel * to_pixel + channel * to_channel,
-                        from + pixel * from_pixel + channel * from_channel);
+CVC_DEVICE void move_rest(const byte *from, int64_t from_pixel, int64_t from_channel, byte *to,
+                          int64_t to_pixel, int64_t to_channel, int pixels) {
+#pragma unroll 1
+  for (int pixel = 0; pixel < pixels; ++pixel) {
+#pragma unroll 1
+    for (int channel = 0; channel < Channels; ++channel) {
+      copy_element<Bytes>(to + pixel * to_pixel + channel * to_channel,
+                          from + pixel * from_pixel + channel * from_channel);
+    }
   }
 }
 
+// The groups of a warp: lane i holds group i, or those of its vectors that lie at 32 k + i among all of them.
+template <int Bytes, int Channels> struct groups_of_rows {
+  static constexpr int pixels = 16 / Bytes;
+  const cvc_plane_units &units;
+  uint32_t first;
+
+  struct place {
+    row_unit at;
+    int pixels; // of the group; 0 behind the last row
+
+    CVC_DEVICE bool whole() const { return pixels == groups_of_rows::pixels; }
+  };
+
+  CVC_DEVICE place find(uint32_t index) const {
+    place found{find_row_unit(units, first + index), 0};
+    const int64_t left = units.row_size - static_cast<int64_t>(found.at.column) * pixels;
+    if (first + index < static_cast<uint32_t>(units.count)) {
+      found.pixels = static_cast<int>(left < pixels ? left : pixels);
+    }
+    return found;
+  }
+};
+
 template <int Bytes, int Channels>
-CVC_DEVICE void split_groups(const byte *from, byte *to, int64_t plane_step, int pixels, int lane,
+CVC_DEVICE void split_groups(const groups_of_rows<Bytes, Channels> &groups, const byte *from,
+                             int64_t from_step, byte *to, int64_t to_step, int64_t plane_step, int lane,
                              warp_groups<Channels> &shared) {
-  constexpr int group_pixels = 16 / Bytes;
-  const int groups = pixels / group_pixels;
-  shared.load(from, groups, lane);
+  constexpr int group_bytes = 16 * Channels;
+  uint4 held[Channels];
+#pragma unroll
+  for (int k = 0; k < Channels; ++k) {
+    const uint32_t index = lane + warp_lanes * k;
+    const auto place = groups.find(index / Channels);
+    if (place.whole()) {
+      held[k] = load_16(from + place.at.row * from_step + int64_t{group_bytes} * place.at.column +
+                        16 * (index % Channels));
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < Channels; ++k) {
+    shared.vector[lane + warp_lanes * k] = held[k];
+  }
   __syncwarp();
-  if (lane < groups) {
+  const auto place = groups.find(lane);
+  to += place.at.row * to_step + 16ll * place.at.column;
+  if (place.whole()) {
     const pixel_group<Channels> planes = permute_group<group_split<Bytes, Channels>>(shared.group(lane));
 #pragma unroll
     for (int c = 0; c < Channels; ++c) {
-      store_16(to + c * plane_step + 16 * lane, vector_of(planes, c));
+      store_16(to + c * plane_step, vector_of(planes, c));
     }
+  } else {
+    move_rest<Bytes, Channels>(from + place.at.row * from_step + int64_t{group_bytes} * place.at.column,
+                               Channels * Bytes, Bytes, to, Bytes, plane_step, place.pixels);
   }
-  const int done = groups * group_pixels;
-  if (done != pixels) {
-    move_rest<Bytes, Channels>(from + done * (Channels * Bytes), Channels * Bytes, Bytes, to + done * Bytes,
-                               Bytes, plane_step, pixels - done, lane);
-  }
-  __syncwarp();
 }
 
 template <int Bytes, int Channels>
-CVC_DEVICE void merge_groups(const byte *from, int64_t plane_step, byte *to, int pixels, int lane,
+CVC_DEVICE void merge_groups(const groups_of_rows<Bytes, Channels> &groups, const byte *from,
+                             int64_t from_step, int64_t plane_step, byte *to, int64_t to_step, int lane,
                              warp_groups<Channels> &shared) {
-  constexpr int group_pixels = 16 / Bytes;
-  const int groups = pixels / group_pixels;
-  if (lane < groups) {
+  constexpr int group_bytes = 16 * Channels;
+  const auto place = groups.find(lane);
+  from += place.at.row * from_step + 16ll * place.at.column;
+  if (place.whole()) {
     pixel_group<Channels> planes;
 #pragma unroll
     for (int c = 0; c < Channels; ++c) {
-      set_vector(planes, c, load_16(from + c * plane_step + 16 * lane));
+      set_vector(planes, c, load_16(from + c * plane_step));
     }
     shared.set_group(lane, permute_group<group_merge<Bytes, Channels>>(planes));
+  } else {
+    move_rest<Bytes, Channels>(from, Bytes, plane_step,
+                               to + place.at.row * to_step + int64_t{group_bytes} * place.at.column,
+                               Channels * Bytes, Bytes, place.pixels);
   }
   __syncwarp();
-  shared.store(to, groups, lane);
-  const int done = groups * group_pixels;
-  if (done != pixels) {
-    move_rest<Bytes, Channels>(from + done * Bytes, Bytes, plane_step, to + done * (Channels * Bytes),
-                               Channels * Bytes, Bytes, pixels - done, lane);
+#pragma unroll
+  for (int k = 0; k < Channels; ++k) {
+    const uint32_t index = lane + warp_lanes * k;
+    const auto stored = groups.find(index / Channels);
+    if (stored.whole()) {
+      store_16(to + stored.at.row * to_step + int64_t{group_bytes} * stored.at.column +
+                   16 * (index % Channels),
+               shared.vector[index]);
+    }
   }
-  __syncwarp();
 }
 
-template <bool Split, int Bytes, int Channels> CVC_DEVICE void move_parts(const cvc_reformat_params &params) {
-  __shared__ warp_groups<Channels> groups[block_warps];
+template <bool Split, int Bytes, int Channels>
+CVC_DEVICE void move_groups(const cvc_reformat_params &params) {
+  __shared__ warp_groups<Channels> shared[block_warps];
   const int warp = static_cast<int>(threadIdx.x) / warp_lanes;
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
-  for (int64_t block = blockIdx.x; block < params.plan.blocks; block += gridDim.x) {
-    const cvc_row_part part = find_part(params.plan.parts, block * block_warps + warp);
-    const int pixels = static_cast<int>(part.units);
-    if (pixels <= 0) {
-      break;
-    }
-    const byte *from = in_global(reinterpret_cast<const byte *>(
-        cvc_view_address(params.src, part.image, part.plane, part.row, part.first)));
-    byte *to = in_global(
-        reinterpret_cast<byte *>(cvc_view_address(params.dst, part.image, part.plane, part.row, part.first)));
-    if (Split) {
-      split_groups<Bytes, Channels>(from, to, params.dst.stride_c, pixels, lane, groups[warp]);
-    } else {
-      merge_groups<Bytes, Channels>(from, params.src.stride_c, to, pixels, lane, groups[warp]);
-    }
+  const plane_block block = find_plane_block(params.plan.units, blockIdx.x);
+  const groups_of_rows<Bytes, Channels> groups{params.plan.units, block.first + warp_lanes * warp};
+  const byte *from = plane_of(params.src, block);
+  byte *to = writable_plane_of(params.dst, block);
+  if (Split) {
+    split_groups(groups, from, params.src.stride_h, to, params.dst.stride_h, params.dst.stride_c, lane,
+                 shared[warp]);
+  } else {
+    merge_groups(groups, from, params.src.stride_h, params.src.stride_c, to, params.dst.stride_h, lane,
+                 shared[warp]);
   }
 }
 
@@ -119,29 +162,26 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(256)
     cvc_reformat_rows(const __grid_constant__ cvc_reformat_params params) {
   using namespace cvc_reformat_device;
-  const int warp = static_cast<int>(threadIdx.x) / warp_lanes;
-  const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
-  for (int64_t block = blockIdx.x; block < params.plan.blocks; block += gridDim.x) {
-    const cvc_row_part part = find_part(params.plan.parts, block * block_warps + warp);
-    if (part.units > 0) {
-      const unsigned long long from = cvc_view_address(params.src, part.image, part.plane, part.row, 0);
-      const unsigned long long to = cvc_view_address(params.dst, part.image, part.plane, part.row, 0);
-      copy_bytes(in_global(reinterpret_cast<byte *>(to)) + part.first,
-                 in_global(reinterpret_cast<const byte *>(from)) + part.first, static_cast<int>(part.units),
-                 lane);
-    }
+  const cvc_plane_units &units = params.plan.units;
+  const plane_block block = find_plane_block(units, blockIdx.x);
+  const uint32_t unit = block.first + threadIdx.x;
+  if (unit < static_cast<uint32_t>(units.count)) {
+    const row_unit at = find_row_unit(units, unit);
+    const int64_t first = 16ll * at.column;
+    copy_vector(writable_plane_of(params.dst, block) + at.row * params.dst.stride_h + first,
+                plane_of(params.src, block) + at.row * params.src.stride_h + first, units.row_size - first);
   }
 }
 
 // `cvc_reformat_kernel_of` tells which of these a plan takes.
 #define CVC_REFORMAT_KERNEL(bytes, channels)                                                                 \
-  extern "C" __global__ void __launch_bounds__(256, 4)                                                       \
+  extern "C" __global__ void __launch_bounds__(256)                                                          \
       cvc_reformat_split_##bytes##_##channels(const __grid_constant__ cvc_reformat_params params) {          \
-    cvc_reformat_device::move_parts<true, bytes, channels>(params);                                          \
+    cvc_reformat_device::move_groups<true, bytes, channels>(params);                                         \
   }                                                                                                          \
-  extern "C" __global__ void __launch_bounds__(256, 4)                                                       \
+  extern "C" __global__ void __launch_bounds__(256)                                                          \
       cvc_reformat_merge_##bytes##_##channels(const __grid_constant__ cvc_reformat_params params) {          \
-    cvc_reformat_device::move_parts<false, bytes, channels>(params);                                         \
+    cvc_reformat_device::move_groups<false, bytes, channels>(params);                                        \
   }
 
 CVC_REFORMAT_KERNEL(1, 2)

@@ -14,15 +14,15 @@ enum cvc_reformat_form : uint32_t {
   cvc_reformat_form_merge,    // and back
 };
 
-// Vectors of a copy, or groups of pixels, that a warp takes at once, and the elements that a block does.
-constexpr int64_t cvc_reformat_warp_vectors = 128;
-constexpr int64_t cvc_reformat_warp_groups = 32;
+// Elements that a block takes.
 constexpr int64_t cvc_reformat_block_elements = 1024;
-constexpr int64_t cvc_reformat_block_warps = 8;
 
-// How the GPU build cuts its work: parts are elements, or bytes or pixels for a warp.
+// How the GPU build cuts its work: parts are elements; units are vectors of a copy, or groups of pixels.
 struct cvc_reformat_plan {
-  cvc_row_parts parts;
+  union {
+    cvc_row_parts parts;
+    cvc_plane_units units;
+  };
   int64_t blocks;
   cvc_reformat_form form;
   uint32_t planar; // of elements: those of a plane's row are counted before the next plane's
@@ -54,8 +54,11 @@ CVC_HD inline cvc_reformat_plan cvc_reformat_plan_of(const cvc_reformat_params &
   const cvc_view &src = params.src;
   const cvc_view &dst = params.dst;
   const int64_t bytes = params.element_bytes;
+  // All images as one run would have too many vectors where they are very large.
+  const bool small = params.images * params.channels * params.height * params.width * bytes < int64_t{1}
+                                                                                                  << 34;
   const cvc_runs runs = cvc_runs_of(src, dst, params.images, params.channels, params.height, params.width,
-                                    bytes, bytes, cvc_folding{true, true, true});
+                                    bytes, bytes, cvc_folding{true, true, small});
   const bool rows_aligned = cvc_view_is_aligned(src, params.images, 1, params.height, 16) &&
                             cvc_view_is_aligned(dst, params.images, 1, params.height, 16);
   const bool copy = runs.src_step == bytes && runs.dst_step == bytes &&
@@ -64,28 +67,28 @@ CVC_HD inline cvc_reformat_plan cvc_reformat_plan_of(const cvc_reformat_params &
   const bool merge = cvc_reformat_is_interleaved(dst, params) && src.stride_w == bytes;
   const cvc_view &pixels = split ? src : dst;
   const cvc_view &planes = split ? dst : src;
-  cvc_reformat_plan plan;
+  cvc_reformat_plan plan{};
   plan.planar = dst.stride_c > dst.stride_w;
+  plan.form = cvc_reformat_form_elements;
   if (rows_aligned && copy) {
     plan.form = cvc_reformat_form_copy;
-    plan.parts = cvc_row_parts_of(runs.images, runs.planes, runs.rows, runs.elements * bytes,
-                                  16 * cvc_reformat_warp_vectors);
+    plan.units =
+        cvc_plane_units_of(runs.images, runs.planes, runs.rows, runs.elements * bytes, 16, plan.blocks);
   } else if (rows_aligned && (split || merge) && params.channels >= 2 && params.channels <= 4 && bytes <= 8 &&
              (planes.stride_c & 15) == 0) {
     // Rows that lie behind each other on both sides are one.
     const bool one = params.height == 1 || (pixels.stride_h == params.width * params.channels * bytes &&
                                             planes.stride_h == params.width * bytes);
     plan.form = split ? cvc_reformat_form_split : cvc_reformat_form_merge;
-    plan.parts = cvc_row_parts_of(params.images, 1, one ? 1 : params.height,
-                                  one ? params.width * params.height : params.width,
-                                  cvc_reformat_warp_groups * (16 / bytes));
-  } else {
+    plan.units =
+        cvc_plane_units_of(params.images, 1, one ? 1 : params.height,
+                           one ? params.width * params.height : params.width, 16 / bytes, plan.blocks);
+  }
+  if (plan.form == cvc_reformat_form_elements || !plan.units.fits()) {
     plan.form = cvc_reformat_form_elements;
     plan.parts = cvc_row_parts_of(params.images, 1, params.height, params.width * params.channels, 1);
     plan.blocks = cvc_divide_up(plan.parts.count, cvc_reformat_block_elements);
-    return plan;
   }
-  plan.blocks = cvc_divide_up(plan.parts.count, cvc_reformat_block_warps);
   return plan;
 }
 

@@ -104,6 +104,32 @@ CVC_HD inline cvc_row_part cvc_row_part_of(const cvc_row_parts &parts, int64_t i
   return part;
 }
 
+// How rows of planes of the same size are cut into units, a thread's work each, and each plane's units, row
+// behind row, into blocks of threads. A block finds its plane and a thread its row by products of 32 bits:
+// what takes longer keeps too few loads under way.
+struct cvc_plane_units {
+  int64_t row_size; // in what units are sizes of; the last unit of a row may be smaller
+  int64_t count;    // units of a plane
+  cvc_divisor per_row;
+  cvc_divisor blocks; // of a plane
+  cvc_divisor planes; // of an image
+
+  CVC_HD bool fits() const { return per_row.magic != 0 && blocks.magic != 0 && planes.magic != 0; }
+};
+
+constexpr int64_t cvc_unit_threads = 256;
+
+// `blocks` becomes how many there are of all planes.
+CVC_HD inline cvc_plane_units cvc_plane_units_of(int64_t images, int64_t planes, int64_t rows,
+                                                 int64_t row_size, int64_t unit_size, int64_t &blocks) {
+  const int64_t per_row = cvc_divide_up(row_size, unit_size);
+  const int64_t count = rows * per_row;
+  const int64_t plane_blocks = cvc_divide_up(count, cvc_unit_threads);
+  blocks = images * planes * plane_blocks;
+  return cvc_plane_units{row_size, count, cvc_divisor_of(per_row, count + cvc_unit_threads),
+                         cvc_divisor_of(plane_blocks, blocks), cvc_divisor_of(planes, blocks)};
+}
+
 // What may become part of a run besides the pixels of a row.
 struct cvc_folding {
   bool rows;
@@ -151,8 +177,8 @@ CVC_HD inline cvc_runs cvc_runs_of(const cvc_view &src, const cvc_view &dst, int
     runs.dst_step = channels == 1 ? dst.stride_w : dst_bytes;
   }
   // A dimension is folded only when those inside it were.
-  if (folding.rows && cvc_fold(runs, runs.rows, src.stride_h, dst.stride_h) && folding.planes &&
-      cvc_fold(runs, runs.planes, src.stride_c, dst.stride_c)) {
+  if (folding.rows && cvc_fold(runs, runs.rows, src.stride_h, dst.stride_h) &&
+      (folding.planes || runs.planes == 1) && cvc_fold(runs, runs.planes, src.stride_c, dst.stride_c)) {
     if (folding.images) {
       cvc_fold(runs, runs.images, src.stride_n, dst.stride_n);
     }
@@ -162,7 +188,7 @@ CVC_HD inline cvc_runs cvc_runs_of(const cvc_view &src, const cvc_view &dst, int
 
 // A thread takes this many elements at once: the unit of work.
 constexpr int64_t cvc_run_unit = 4;
-// Units that a thread has under way at once, where it computes in float; one where in double.
+// Units that a thread does of a tile, where it computes in float; one where in double.
 constexpr int cvc_run_float_units = 4;
 constexpr int64_t cvc_run_threads = 256;
 
@@ -197,6 +223,30 @@ CVC_HD inline cvc_run_plan cvc_run_plan_of(const cvc_runs &runs, const cvc_view 
   plan.plain =
       runs.count() == 1 && runs.src_step == src_bytes && runs.dst_step == dst_bytes && misaligned == 0;
   return plan;
+}
+
+// Which of an operator's kernels a plan takes: 0 for any runs; for plain ones that are computed in float 1, 2
+// and 3, with 1, 2 and 4 units a thread, whose results have 16 bytes, or, of kinds known when it is compiled,
+// 4 for U8 to F32 and 5 for F32 to F32. Memory is fastest where a block's share is small, so that all blocks
+// under way read and write close together.
+struct cvc_run_launch {
+  int64_t blocks;
+  uint32_t kernel;
+};
+
+CVC_HD inline cvc_run_launch cvc_run_launch_of(const cvc_run_plan &plan, uint32_t src_kind, uint32_t dst_kind,
+                                               bool in_double) {
+  if (plan.plain == 0 || in_double) {
+    return cvc_run_launch{plan.blocks, 0};
+  }
+  const int64_t bytes = cvc_kind_bytes(dst_kind);
+  const int64_t units = bytes == 1 ? 4 : bytes == 2 ? 2 : 1;
+  cvc_run_launch made{cvc_divide_up(plan.units.count, cvc_run_threads * units),
+                      static_cast<uint32_t>(bytes == 1 ? 3 : units)};
+  if (dst_kind == cvc_kind_f32 && (src_kind == cvc_kind_u8 || src_kind == cvc_kind_f32)) {
+    made.kernel = src_kind == cvc_kind_u8 ? 4 : 5;
+  }
+  return made;
 }
 
 static_assert(sizeof(cvc_row_parts) == 80 && sizeof(cvc_run_plan) == 120,

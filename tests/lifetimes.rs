@@ -105,7 +105,12 @@ fn a_wrap_whose_thread_has_ended_tells_its_owner_when_its_work_is_done() {
     let mut stream = null_mut();
     ok!(cvc_stream_create(0, 0, &mut stream));
     let (mut memory, wanted) = (null_mut(), desc(1));
-    ok!(cvc_tensor_create(default_cache(), &wanted, NO_STREAM, &mut memory));
+    ok!(cvc_tensor_create(
+        default_cache(),
+        &wanted,
+        NO_STREAM,
+        &mut memory
+    ));
     // SAFETY: all zeros is a value of the struct.
     let mut data: cvc_tensor_data_t = unsafe { std::mem::zeroed() };
     data.struct_size = std::mem::size_of::<cvc_tensor_data_t>();

@@ -3,6 +3,8 @@
 // and the ratios.
 //
 // Each row is the median of 30 runs over sets of buffers that together do not fit into the L2 cache.
+//
+// kernel_bench [text]: only the rows whose name has it
 #include <algorithm>
 
 #include "kernel_support.h"
@@ -75,6 +77,9 @@ double copy_microseconds(const buffers &memory, int64_t bytes) {
 }
 
 int missed = 0;
+const char *wanted = "";
+
+bool is_wanted(const char *name) { return std::strstr(name, wanted) != nullptr; }
 
 void print_row(const buffers &memory, const char *name, double microseconds, int64_t fewest_bytes,
                double most_microseconds) {
@@ -111,6 +116,9 @@ template <class Params> Params of_frames() {
 }
 
 void bench_flip(const buffers &memory, const char *name, uint32_t bytes, int32_t code) {
+  if (!is_wanted(name)) {
+    return;
+  }
   auto params = of_frames<cvc_flip_params>();
   params.element_bytes = bytes;
   params.flip_code = code;
@@ -123,6 +131,9 @@ void bench_flip(const buffers &memory, const char *name, uint32_t bytes, int32_t
 }
 
 void bench_convert(const buffers &memory, const char *name, uint32_t from, uint32_t to, double alpha) {
+  if (!is_wanted(name)) {
+    return;
+  }
   auto params = of_frames<cvc_convert_to_params>();
   params.src_kind = from;
   params.dst_kind = to;
@@ -138,6 +149,9 @@ void bench_convert(const buffers &memory, const char *name, uint32_t from, uint3
 }
 
 void bench_normalize(const buffers &memory, const char *name, uint32_t from) {
+  if (!is_wanted(name)) {
+    return;
+  }
   auto params = of_frames<cvc_normalize_params>();
   params.values.src_kind = from;
   params.values.dst_kind = cvc_kind_f32;
@@ -156,6 +170,9 @@ void bench_normalize(const buffers &memory, const char *name, uint32_t from) {
 }
 
 void bench_reformat(const buffers &memory, const char *name, uint32_t bytes, bool to_planes) {
+  if (!is_wanted(name)) {
+    return;
+  }
   auto params = of_frames<cvc_reformat_params>();
   params.element_bytes = bytes;
   const double time = median_microseconds([&](int i) {
@@ -168,6 +185,9 @@ void bench_reformat(const buffers &memory, const char *name, uint32_t bytes, boo
 
 void bench_resize(const buffers &memory, const char *name, int out_width, int out_height, filter kind,
                   int batch, double most_microseconds) {
+  if (!is_wanted(name)) {
+    return;
+  }
   const resize_table across(width, out_width, kind, true), down(height, out_height, kind, true);
   unsigned char *tables[2];
   const resize_table *const hosts[2] = {&across, &down};
@@ -214,7 +234,8 @@ void bench_resize(const buffers &memory, const char *name, int out_width, int ou
 
 } // namespace
 
-int main() {
+int main(int count, char **arguments) {
+  wanted = count > 1 ? arguments[1] : "";
   cudaDeviceProp device;
   CUDA_CHECK(cudaGetDeviceProperties(&device, 0));
   std::printf("%s, %d multiprocessors, %d MiB of L2; %d x %d x %d x %d, medians of %d\n", device.name,

@@ -93,12 +93,20 @@ inline void launch_flip_var_shape(const cvc_flip_var_shape_params &params) {
 
 inline void launch_convert_to(cvc_convert_to_params params) {
   params.plan = cvc_convert_to_plan(params);
-  launch(cvc_convert_to, params, params.plan.blocks);
+  void (*const kernels[])(cvc_convert_to_params) = {cvc_convert_to,         cvc_convert_to_plain_1,
+                                                    cvc_convert_to_plain_2, cvc_convert_to_plain_4,
+                                                    cvc_convert_to_u8_f32,  cvc_convert_to_f32_f32};
+  const cvc_run_launch made = cvc_convert_to_launch(params);
+  launch(kernels[made.kernel], params, made.blocks);
 }
 
 inline void launch_normalize(cvc_normalize_params params) {
   params.plan = cvc_normalize_plan(params);
-  launch(cvc_normalize, params, params.plan.blocks);
+  void (*const kernels[])(cvc_normalize_params) = {cvc_normalize,         cvc_normalize_plain_1,
+                                                   cvc_normalize_plain_2, cvc_normalize_plain_4,
+                                                   cvc_normalize_u8_f32,  cvc_normalize_f32_f32};
+  const cvc_run_launch made = cvc_normalize_launch(params);
+  launch(kernels[made.kernel], params, made.blocks);
 }
 
 inline void launch_normalize_var_shape(const cvc_normalize_var_shape_params &params) {

@@ -28,13 +28,15 @@ void cvc_launch_flip_var_shape(const cvc_flip_var_shape_params *params, cvc_devi
 void cvc_plan_convert_to(cvc_convert_to_params *params) { params->plan = cvc_convert_to_plan(*params); }
 
 void cvc_launch_convert_to(const cvc_convert_to_params *params, cvc_device_launch *launch) {
-  *launch = {params->plan.blocks, 0, 0};
+  const cvc_run_launch made = cvc_convert_to_launch(*params);
+  *launch = {made.blocks, made.kernel, 0};
 }
 
 void cvc_plan_normalize(cvc_normalize_params *params) { params->plan = cvc_normalize_plan(*params); }
 
 void cvc_launch_normalize(const cvc_normalize_params *params, cvc_device_launch *launch) {
-  *launch = {params->plan.blocks, 0, 0};
+  const cvc_run_launch made = cvc_normalize_launch(*params);
+  *launch = {made.blocks, made.kernel, 0};
 }
 
 void cvc_launch_normalize_var_shape(const cvc_normalize_var_shape_params *params, cvc_device_launch *launch) {

@@ -26,8 +26,18 @@ extern "C" {
     fn cvc_launch_convert_to(params: *const ConvertToParams, launch: *mut LaunchAnswer);
 }
 
-/// The kernel whose parameter is a [`ConvertToParams`].
-pub static CONVERT_TO_KERNELS: [Kernel; 1] = kernels(cvc_host_convert_to, ["cvc_convert_to"]);
+/// The kernels whose parameter is a [`ConvertToParams`], in the order of `cvc_run_launch_of`.
+pub static CONVERT_TO_KERNELS: [Kernel; 6] = kernels(
+    cvc_host_convert_to,
+    [
+        "cvc_convert_to",
+        "cvc_convert_to_plain_1",
+        "cvc_convert_to_plain_2",
+        "cvc_convert_to_plain_4",
+        "cvc_convert_to_u8_f32",
+        "cvc_convert_to_f32_f32",
+    ],
+);
 
 /// How a result becomes an integer; the numbers of the C ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,8 +31,18 @@ extern "C" {
     );
 }
 
-/// The kernel whose parameter is a [`NormalizeParams`].
-pub static NORMALIZE_KERNELS: [Kernel; 1] = kernels(cvc_host_normalize, ["cvc_normalize"]);
+/// The kernels whose parameter is a [`NormalizeParams`], in the order of `cvc_run_launch_of`.
+pub static NORMALIZE_KERNELS: [Kernel; 6] = kernels(
+    cvc_host_normalize,
+    [
+        "cvc_normalize",
+        "cvc_normalize_plain_1",
+        "cvc_normalize_plain_2",
+        "cvc_normalize_plain_4",
+        "cvc_normalize_u8_f32",
+        "cvc_normalize_f32_f32",
+    ],
+);
 
 /// The kernel whose parameter is a [`NormalizeVarShapeParams`].
 pub static NORMALIZE_VAR_SHAPE_KERNELS: [Kernel; 1] =
