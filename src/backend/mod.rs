@@ -7,7 +7,7 @@ pub mod cuda;
 pub mod host;
 mod select;
 
-pub use select::{current, device};
+pub use select::{current, device, epoch, forget_lookups};
 
 use std::time::Duration;
 
@@ -119,6 +119,11 @@ pub trait Backend: Send + Sync {
     fn kind(&self) -> BackendKind;
     fn device_count(&self) -> i32;
     fn device_info(&self, device: i32) -> Result<DeviceInfo>;
+    /// `Status::ContextLost` where nothing of the device works any more. Calls no driver.
+    fn check_device(&self, device: i32) -> Result<()> {
+        let _ = device;
+        Ok(())
+    }
     /// Free bytes on the device just now.
     fn memory_free_bytes(&self, device: i32) -> Result<u64>;
     /// The calling thread's current device; 0 where none was chosen.

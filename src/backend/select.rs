@@ -1,6 +1,6 @@
 //! Which backend this process uses: decided once, by `CVC_BACKEND` and what the machine has.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::OnceLock;
 
 use super::{cuda::CudaBackend, host::HostBackend, Backend};
@@ -50,10 +50,32 @@ fn cuda() -> Result<Box<dyn Backend>> {
     CudaBackend::new().map(|backend| Box::new(backend) as Box<dyn Backend>)
 }
 
-/// How many devices there are, once that is known.
+/// How many devices there are, once that is known and as long as none is lost.
 static DEVICES: AtomicU32 = AtomicU32::new(0);
+/// Some device's context was lost: every device argument is asked about from then on.
+static LOST: AtomicBool = AtomicBool::new(false);
+/// Counts the events after which an answer that somebody remembers may be wrong.
+static EPOCH: AtomicU64 = AtomicU64::new(1);
 
-/// Checks a device argument of that name; -1 is the thread's current device.
+/// What was looked up before is good while this stays the same.
+#[inline(always)]
+pub fn epoch() -> u64 {
+    EPOCH.load(Ordering::Acquire)
+}
+
+/// Makes every look-up from before void.
+pub fn forget_lookups() {
+    EPOCH.fetch_add(1, Ordering::AcqRel);
+}
+
+/// A device's context is lost: calls that need no driver shall say so too.
+pub(super) fn note_lost_device() {
+    LOST.store(true, Ordering::SeqCst);
+    DEVICES.store(0, Ordering::SeqCst);
+    forget_lookups();
+}
+
+/// Checks a device argument of that name; -1 is the thread's current device. `ContextLost` once the device's context is.
 #[inline(always)]
 pub fn device(device: i32, name: &str) -> Result<i32> {
     if (device as u32) < DEVICES.load(Ordering::Relaxed) {
@@ -66,10 +88,17 @@ pub fn device(device: i32, name: &str) -> Result<i32> {
 fn device_slow(device: i32, name: &str) -> Result<i32> {
     let backend = current()?;
     let count = backend.device_count();
-    DEVICES.store(count as u32, Ordering::Relaxed);
-    if device == -1 {
-        return backend.current_device();
+    if !LOST.load(Ordering::SeqCst) {
+        DEVICES.store(count as u32, Ordering::SeqCst);
+        // A loss that was noted between the two lines.
+        if LOST.load(Ordering::SeqCst) {
+            DEVICES.store(0, Ordering::SeqCst);
+        }
     }
+    let device = match device {
+        -1 => backend.current_device()?,
+        device => device,
+    };
     if device < 0 || device >= count {
         return Err(Error::new(
             Status::InvalidDevice,
@@ -79,5 +108,6 @@ fn device_slow(device: i32, name: &str) -> Result<i32> {
             ),
         ));
     }
+    backend.check_device(device)?;
     Ok(device)
 }

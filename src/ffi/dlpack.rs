@@ -8,7 +8,7 @@ use super::cache;
 use super::constants::*;
 use super::error::guard;
 use super::structs::*;
-use super::tensor::layout_text;
+use super::tensor::{check_device_pointer, layout_text};
 use crate::backend::{self, BackendKind, STREAM_LEGACY};
 use crate::error::{Result, Status};
 use crate::fail;
@@ -427,5 +427,9 @@ unsafe fn describe(source: &DlTensor, layout: Layout) -> Result<(TensorDesc, u64
     let desc = TensorDesc::wrap(device, &shape[..rank], &strides[..rank], dtype, layout)?;
     let address = (source.data as usize as u64).wrapping_add(source.byte_offset);
     dtype.check_address(address, "managed.data")?;
+    // The host backend's devices all count as the CPU there.
+    if backend.kind() == BackendKind::Cuda {
+        check_device_pointer(address, device, "managed.data")?;
+    }
     Ok((desc, address))
 }

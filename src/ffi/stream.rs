@@ -93,7 +93,7 @@ pub extern "C" fn cvc_stream_synchronize(stream: cvc_stream_t, timeout_ns: i64) 
 }
 
 /// Makes work queued on `waits` from now on come after all that is queued on `waited_for` by now. On the GPU; the host does
-/// not wait. A stream does not wait for itself.
+/// not wait. A stream does not wait for itself. `CVC_STATUS_CAPTURING` where `waits` captures and `waited_for` does not.
 #[no_mangle]
 pub extern "C" fn cvc_stream_wait_stream(
     waits: cvc_stream_t,
@@ -105,7 +105,8 @@ pub extern "C" fn cvc_stream_wait_stream(
     })
 }
 
-/// Makes work queued on the stream from now on come after the event's latest record.
+/// Makes work queued on the stream from now on come after the event's latest record. `CVC_STATUS_CAPTURING` where the
+/// stream captures and the record is outside of that.
 #[no_mangle]
 pub extern "C" fn cvc_stream_wait_event(stream: cvc_stream_t, event: cvc_event_t) -> cvc_status_t {
     guard(|| timeline::stream_wait_event(arguments::stream_alone(stream)?, event as usize))

@@ -188,7 +188,15 @@ pub unsafe extern "C" fn cvc_tensor_desc_nbytes(
 
 /// Refuses an address that the backend knows to be no memory of the device.
 pub(super) fn check_device_pointer(pointer: u64, device: i32, name: &str) -> Result<()> {
-    match backend::current()?.pointer_device(pointer)? {
+    let known = match backend::current()?.pointer_device(pointer) {
+        Err(error) if error.status == Status::InvalidArgument => fail!(
+            Status::InvalidArgument,
+            "{name} is {pointer:#x}, which the driver does not know (pageable host memory?); expected memory of device \
+             {device}, or pinned or managed memory"
+        ),
+        known => known?,
+    };
+    match known {
         Some(known) if known != device => fail!(
             Status::DeviceMismatch,
             "{name} is {pointer:#x}, memory of {}, expected memory of device {device}",
@@ -220,7 +228,8 @@ pub(super) fn foreign(
 }
 
 /// A tensor around memory of somebody else, charged nothing. Its last dimension is packed (the last two where the layout
-/// ends with C), strides decrease and do not overlap; dimensions are 1 or more.
+/// ends with C), strides decrease and do not overlap; dimensions are 1 or more. `CVC_STATUS_INVALID_ARGUMENT` for memory that
+/// the driver does not know, such as pageable host memory, `CVC_STATUS_DEVICE_MISMATCH` for that of another device.
 ///
 /// @param release called once with `context` when nobody observes the tensor any more and its work is done; may be null.
 ///   Not called when this fails

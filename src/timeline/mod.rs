@@ -10,11 +10,12 @@ mod polls;
 mod registry;
 mod stream;
 
+pub use crate::backend::{epoch, forget_lookups};
 pub use access::{Access, AccessKind, Accesses, Home};
 pub use polls::{Looks, Polls};
 pub use registry::{
-    create, destroy, device_synchronize, epoch, event_create, event_destroy, event_elapsed_ms,
-    event_query, event_record, event_synchronize, forget_lookups, register, resolve, resolve_alone,
+    create, destroy, device_synchronize, event_create, event_destroy, event_elapsed_ms,
+    event_query, event_record, event_synchronize, register, resolve, resolve_alone,
     stream_wait_event, unregister,
 };
 pub use stream::{Deadline, Stream, StreamKind};

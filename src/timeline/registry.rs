@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::LazyLock;
 
 use parking_lot::Mutex;
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::events::{Record, Waits};
 use super::stream::{Deadline, Identity, Stream, StreamKind};
 use crate::backend::{self, EventHandle, StreamHandle, STREAM_LEGACY, STREAM_PER_THREAD};
-use crate::error::{Result, Status};
+use crate::error::{Error, Result, Status};
 use crate::fail;
 use crate::observe::process;
 
@@ -52,8 +52,6 @@ struct Recorded {
 static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
 static LEGACY: [AtomicPtr<Stream>; MAX_DEVICES] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_DEVICES];
-/// Counts the handles that stopped naming what they named; a thread's remembered look-ups are valid for one value.
-static EPOCH: AtomicU64 = AtomicU64::new(1);
 
 struct Remembered {
     handle: Cell<StreamHandle>,
@@ -121,22 +119,11 @@ impl Registry {
     }
 }
 
-/// Changes whenever a handle stops naming what it named: look-ups from before are good while it stays the same.
-#[inline(always)]
-pub fn epoch() -> u64 {
-    EPOCH.load(Ordering::Acquire)
-}
-
-/// Makes every look-up from before void.
-pub fn forget_lookups() {
-    EPOCH.fetch_add(1, Ordering::AcqRel);
-}
-
 /// The stream that `handle` names in a call for `device`: 0 and 1 are that device's legacy default stream, 2 the calling
 /// thread's own. On a created or registered stream this makes no driver call.
 #[inline(always)]
 pub fn resolve(handle: StreamHandle, device: i32) -> Result<&'static Stream> {
-    let epoch = EPOCH.load(Ordering::Acquire);
+    let epoch = backend::epoch();
     let place = (handle >> 4) % REMEMBERED;
     let recent = RECENT.with(|recent| {
         let recent = &recent[place];
@@ -318,7 +305,7 @@ pub fn register(device: i32, handle: StreamHandle) -> Result<()> {
         kind: StreamKind::Registered,
     });
     registry.known.insert(handle, Entry { stream, device });
-    EPOCH.fetch_add(1, Ordering::AcqRel);
+    backend::forget_lookups();
     Ok(())
 }
 
@@ -348,7 +335,7 @@ fn take_known(
     // The event behind its open work is recorded while the handle is still good.
     stream.retire()?;
     registry.known.remove(&handle);
-    EPOCH.fetch_add(1, Ordering::AcqRel);
+    backend::forget_lookups();
     Ok((stream, device))
 }
 
@@ -358,6 +345,9 @@ impl Stream {
     pub fn wait_for_stream(&'static self, other: &'static Stream) -> Result<()> {
         if std::ptr::eq(self, other) {
             return Ok(());
+        }
+        if self.is_capturing()? && !other.is_capturing()? {
+            return Err(self.outside_its_capture("work of a stream"));
         }
         let device = other.device();
         let event = super::events::take(device)?;
@@ -376,6 +366,19 @@ impl Stream {
                 Err(error)
             }
         }
+    }
+
+    /// The driver would end the capture with an error.
+    #[cold]
+    fn outside_its_capture(&self, what: &str) -> Error {
+        Error::new(
+            Status::Capturing,
+            format!(
+                "stream is {:#x}, which is capturing a graph and cannot wait for {what} outside of it; expected a \
+                 stream that is not, or a wait inside the capture",
+                self.handle()
+            ),
+        )
     }
 }
 
@@ -519,6 +522,10 @@ pub fn event_elapsed_ms(start: EventHandle, end: EventHandle) -> Result<f32> {
 pub fn stream_wait_event(stream: &'static Stream, event: EventHandle) -> Result<()> {
     event_device(event, "event")?;
     let before = recorded(event);
+    // Records in captures are not remembered.
+    if before.is_some() && stream.is_capturing()? {
+        return Err(stream.outside_its_capture("an event's record"));
+    }
     backend::current()?.stream_wait_event(stream.device(), stream.handle(), event)?;
     if stream.is_capturing()? {
         // The wait is the graph's, not the stream's.

@@ -11,7 +11,7 @@ use super::driver::{Driver, Handle};
 use super::kernels::KernelSet;
 use super::latch::Latches;
 use super::memory::Memory;
-use crate::backend::DeviceInfo;
+use crate::backend::{select, DeviceInfo};
 use crate::error::{Error, Result, Status};
 use crate::fail;
 
@@ -243,6 +243,14 @@ impl Device {
         )
     }
 
+    /// Remembers the first cause; from now on every call that names the device fails.
+    #[cold]
+    fn lose(&self, cause: String) -> Error {
+        let first = self.lost.get_or_init(|| cause);
+        select::note_lost_device();
+        self.lost_error(first)
+    }
+
     /// Turns a code into a `Result`, and remembers a code after which nothing works.
     #[inline]
     pub fn check(&self, code: u32, function: &'static str) -> Result<()> {
@@ -256,7 +264,7 @@ impl Device {
     fn check_context(&self, code: u32, function: &'static str) -> Result<()> {
         if code == codes::INVALID_CONTEXT {
             let cause = format!("{function} gave {}", self.driver.describe(code));
-            return Err(self.lost_error(self.lost.get_or_init(|| cause)));
+            return Err(self.lose(cause));
         }
         self.check(code, function)
     }
@@ -266,7 +274,7 @@ impl Device {
         let text = self.driver.describe(code);
         if codes::loses_context(code) {
             let cause = format!("{function} gave {text}");
-            return self.lost_error(self.lost.get_or_init(|| cause));
+            return self.lose(cause);
         }
         Error::new(
             codes::status(code, function),

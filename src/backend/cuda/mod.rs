@@ -164,6 +164,10 @@ impl Backend for CudaBackend {
         Ok(self.device(device)?.info.clone())
     }
 
+    fn check_device(&self, device: i32) -> Result<()> {
+        self.device(device)?.check_lost()
+    }
+
     fn memory_free_bytes(&self, device: i32) -> Result<u64> {
         memory::info(&self.enter(device)?).map(|(free, _)| free)
     }

@@ -306,6 +306,8 @@ fn a_kernel_that_faults_is_reported_by_what_follows() {
     );
     mentions(&error, &["700 CUDA_ERROR_ILLEGAL_ADDRESS", "new process"]);
     refused(fake.backend.launch(0, stream, &launch), Status::ContextLost);
+    refused(fake.backend.check_device(0), Status::ContextLost);
+    assert_eq!(fake.backend.check_device(1), Ok(()));
     assert_eq!(fake.backend.stream_destroy(0, stream), Ok(()));
     // A thread that is still in the lost context can ask about another device.
     fake.control
