@@ -34,6 +34,29 @@ struct driver {
   int (*memory_free)(uint64_t);
   int (*copy_to_host)(void *, uint64_t, size_t);
   int (*stream_wait_value)(cvc_stream_t, uint64_t, uint32_t, unsigned);
+  int (*memory_alloc)(uint64_t *, size_t);
+  int (*host_register)(void *, size_t, unsigned);
+  int (*host_unregister)(void *);
+  int (*memset_async)(uint64_t, unsigned char, size_t, cvc_stream_t);
+  int (*context_create)(void **, unsigned, int);
+  int (*context_destroy)(void *);
+  int (*context_get_current)(void **);
+  int (*context_synchronize)(void);
+  int (*stream_create)(cvc_stream_t *, unsigned);
+  int (*stream_destroy)(cvc_stream_t);
+  int (*stream_query)(cvc_stream_t);
+  int (*stream_synchronize)(cvc_stream_t);
+  int (*capture_begin)(cvc_stream_t, int);
+  int (*capture_end)(cvc_stream_t, void **);
+  int (*capture_state)(cvc_stream_t, int *);
+  int (*graph_instantiate)(void **, void *, unsigned long long);
+  int (*graph_launch)(void *, cvc_stream_t);
+  int (*graph_exec_destroy)(void *);
+  int (*graph_destroy)(void *);
+  int (*module_load)(void **, const void *);
+  int (*module_function)(void **, void *, const char *);
+  int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cvc_stream_t,
+                void **, void **);
   void *context;
   uint32_t *words;
   unsigned words_used;
@@ -68,6 +91,28 @@ static inline struct driver *cuda_driver(void) {
         {"cuMemFree_v2", &loaded.memory_free},
         {"cuMemcpyDtoH_v2", &loaded.copy_to_host},
         {"cuStreamWaitValue32_v2", &loaded.stream_wait_value},
+        {"cuMemAlloc_v2", &loaded.memory_alloc},
+        {"cuMemHostRegister_v2", &loaded.host_register},
+        {"cuMemHostUnregister", &loaded.host_unregister},
+        {"cuMemsetD8Async", &loaded.memset_async},
+        {"cuCtxCreate_v2", &loaded.context_create},
+        {"cuCtxDestroy_v2", &loaded.context_destroy},
+        {"cuCtxGetCurrent", &loaded.context_get_current},
+        {"cuCtxSynchronize", &loaded.context_synchronize},
+        {"cuStreamCreate", &loaded.stream_create},
+        {"cuStreamDestroy_v2", &loaded.stream_destroy},
+        {"cuStreamQuery", &loaded.stream_query},
+        {"cuStreamSynchronize", &loaded.stream_synchronize},
+        {"cuStreamBeginCapture_v2", &loaded.capture_begin},
+        {"cuStreamEndCapture", &loaded.capture_end},
+        {"cuStreamIsCapturing", &loaded.capture_state},
+        {"cuGraphInstantiateWithFlags", &loaded.graph_instantiate},
+        {"cuGraphLaunch", &loaded.graph_launch},
+        {"cuGraphExecDestroy", &loaded.graph_exec_destroy},
+        {"cuGraphDestroy", &loaded.graph_destroy},
+        {"cuModuleLoadData", &loaded.module_load},
+        {"cuModuleGetFunction", &loaded.module_function},
+        {"cuLaunchKernel", &loaded.launch},
     };
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; ++i) {
       void *address = dlsym(library, functions[i].name);

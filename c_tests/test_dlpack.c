@@ -186,6 +186,21 @@ static void a_refused_import_stays_the_callers(void) {
   foreign_memory_free(memory);
 }
 
+// Whoever says that memory is a device's may be wrong.
+static void a_host_pointer_called_device_memory(void) {
+  static unsigned char memory[128];
+  struct owner owner;
+  cvc_tensor_t tensor = NULL;
+  if (on_host())
+    return;
+  prepare(&owner, memory);
+  CHECK_ERROR(
+      cvc_tensor_from_dlpack(check_default_cache(), &owner.managed, 0, "HWC", CVC_STREAM_NONE, &tensor),
+      CVC_STATUS_INVALID_ARGUMENT, "managed.data", "device 0");
+  CHECK(tensor == NULL);
+  CHECK_EQ(owner.deleted, 0);
+}
+
 static void round_trip(void) {
   cvc_stream_t stream = new_stream();
   unsigned char in[96], out[96];
@@ -256,6 +271,7 @@ int main(void) {
   RUN(order_with_the_consumers_stream);
   RUN(import_takes_ownership);
   RUN(a_refused_import_stays_the_callers);
+  RUN(a_host_pointer_called_device_memory);
   RUN(round_trip);
   RUN(an_unused_capsule_frees_its_tensor);
   RUN(wrong_arguments);

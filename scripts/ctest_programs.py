@@ -1,8 +1,8 @@
 """Copies the programs that CTest would run into a folder, with a list of how to run them.
 
-Usage: ctest_programs.py BUILD-FOLDER FOLDER. Each line of FOLDER/list is a test's name, a tab, and
-the program with its arguments, relative to FOLDER. Tests that run under another program (valgrind,
-a script) are left out.
+Usage: ctest_programs.py BUILD-FOLDER FOLDER. Each line of FOLDER/list is a test's name, the program
+with its arguments, relative to FOLDER, and the test's labels, with tabs between them. Tests that
+run under another program (valgrind, a script) are left out.
 """
 
 import json
@@ -26,7 +26,9 @@ def main() -> int:
             continue
         name = Path(program).name
         subprocess.run(["strip", "-o", folder / name, program], check=True)
-        lines.append(f"{test['name']}\t{shlex.join([f'./{name}', *arguments])}\n")
+        command = shlex.join([f"./{name}", *arguments])
+        properties = {entry["name"]: entry["value"] for entry in test.get("properties", [])}
+        lines.append(f"{test['name']}\t{command}\t{' '.join(properties.get('LABELS', []))}\n")
     (folder / "list").write_text("".join(lines))
     return 0 if lines else 1
 
