@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use cudarc::driver::sys;
 
+use super::codes;
 use super::context::{call, Device, Plain, Session};
 use super::driver::Driver;
 use crate::backend::{EventHandle, StreamHandle, StreamIdentity, STREAM_LEGACY, STREAM_PER_THREAD};
@@ -156,7 +157,7 @@ fn refuse_capturing(session: &Session, stream: StreamHandle) -> Result<()> {
 
 /// `NOT_READY` is an answer, everything else but success is an error.
 fn ready(session: &Session, code: u32, function: &'static str) -> Result<bool> {
-    if code == super::codes::NOT_READY {
+    if code == codes::NOT_READY {
         return Ok(false);
     }
     session.check(code, function).map(|()| true)
