@@ -1641,15 +1641,17 @@ cvc_status_t cvc_stream_synchronize(cvc_stream_t stream, int64_t timeout_ns);
 
 /**
  * Makes work queued on `waits` from now on come after all that is queued on `waited_for` by now. On the GPU; the host does
- * not wait. A stream does not wait for itself.
+ * not wait. A stream does not wait for itself. `CVC_STATUS_CAPTURING` where `waits` captures and `waited_for` does not.
  */
 cvc_status_t cvc_stream_wait_stream(cvc_stream_t waits,
                                     cvc_stream_t waited_for);
 
 /**
- * Makes work queued on the stream from now on come after the event's latest record.
+ * Makes work queued on the stream from now on come after the event's latest record. `CVC_STATUS_CAPTURING` where the
+ * stream captures and the record is outside of that.
  */
-cvc_status_t cvc_stream_wait_event(cvc_stream_t stream, cvc_event_t event);
+cvc_status_t cvc_stream_wait_event(cvc_stream_t stream,
+                                   cvc_event_t event);
 
 /**
  * A number that no other stream of the process has or will have, unlike the handle.
@@ -1731,7 +1733,8 @@ cvc_status_t cvc_tensor_desc_nbytes(const struct cvc_tensor_desc_t *desc, uint64
 
 /**
  * A tensor around memory of somebody else, charged nothing. Its last dimension is packed (the last two where the layout
- * ends with C), strides decrease and do not overlap; dimensions are 1 or more.
+ * ends with C), strides decrease and do not overlap; dimensions are 1 or more. `CVC_STATUS_INVALID_ARGUMENT` for memory that
+ * the driver does not know, such as pageable host memory, `CVC_STATUS_DEVICE_MISMATCH` for that of another device.
  *
  * @param release called once with `context` when nobody observes the tensor any more and its work is done; may be null.
  *   Not called when this fails
