@@ -62,17 +62,14 @@ CVC_DEVICE uint32_t pack_saturated(int32_t first, int32_t second, int32_t third,
 
 // ---- Copies into shared memory, which need not be waited for at once ----
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 CVC_DEVICE uint32_t shared_address(const void *shared) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(shared));
 }
 
-// The first `valid` (0 to 16) of 16 bytes; zeros behind them. Both addresses are aligned to 16.
-CVC_DEVICE void copy_async_16(void *shared, const void *from, int valid) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-               :
-               : "r"(shared_address(shared)), "l"(from), "r"(valid)
-               : "memory");
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+// 16 whole bytes, to an address that `shared_address` gave.
+CVC_DEVICE void copy_async_16(uint32_t shared, const void *from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(shared), "l"(from) : "memory");
 }
 
 // Four bytes, of which `valid` (0 to 4) are read.
@@ -90,31 +87,73 @@ template <int Pending> CVC_DEVICE void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" : : "n"(Pending) : "memory");
 }
 #else
-template <int Bytes> CVC_DEVICE void copy_valid(void *shared, const void *from, int valid) {
-  alignas(Bytes) byte held[Bytes];
-  for (int i = 0; i < Bytes; ++i) {
-    held[i] = i < valid ? static_cast<const byte *>(from)[i] : byte{0};
-  }
-  for (int i = 0; i < Bytes; ++i) {
-    static_cast<byte *>(shared)[i] = held[i];
-  }
-}
-CVC_DEVICE void copy_async_16(void *shared, const void *from, int valid) {
-  if (valid == 16) {
-    *static_cast<uint4 *>(shared) = *static_cast<const uint4 *>(from);
-  } else {
-    copy_valid<16>(shared, from, valid);
-  }
+CVC_DEVICE void copy_async_16(uint32_t shared, const void *from) {
+  const uint4 held = *static_cast<const uint4 *>(from);
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+               :
+               : "r"(shared), "r"(held.x), "r"(held.y), "r"(held.z), "r"(held.w)
+               : "memory");
 }
 CVC_DEVICE void copy_async_4(void *shared, const void *from, int valid) {
   if (valid == 4) {
     *static_cast<uint32_t *>(shared) = *static_cast<const uint32_t *>(from);
-  } else {
-    copy_valid<4>(shared, from, valid);
+    return;
+  }
+  for (int i = 0; i < 4; ++i) {
+    static_cast<byte *>(shared)[i] = i < valid ? static_cast<const byte *>(from)[i] : byte{0};
   }
 }
 CVC_DEVICE void copy_async_commit() {}
 template <int Pending> CVC_DEVICE void copy_async_wait() {}
+#endif
+
+// ---- Bulk copies into shared memory ----
+//
+// One thread's instruction copies many bytes; a barrier in shared memory counts those that have arrived.
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+constexpr bool has_bulk_copies = true;
+
+CVC_DEVICE void arrivals_begin(uint64_t *barrier) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n"
+               "fence.mbarrier_init.release.cluster;"
+               :
+               : "r"(shared_address(barrier))
+               : "memory");
+}
+
+// The barrier's phase ends when as many bytes have arrived.
+CVC_DEVICE void arrivals_expect(uint64_t *barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               :
+               : "r"(shared_address(barrier)), "r"(bytes)
+               : "memory");
+}
+
+// Waits for the end of a phase: 0 is the first one's parity, 1 the second's, and so on in turn.
+CVC_DEVICE void arrivals_wait(uint64_t *barrier, uint32_t parity) {
+  asm volatile("{ .reg .pred done;\n"
+               "again_%=:\n"
+               "  mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+               "  @!done bra again_%=; }"
+               :
+               : "r"(shared_address(barrier)), "r"(parity)
+               : "memory");
+}
+
+// Both addresses and `bytes` are multiples of 16.
+CVC_DEVICE void copy_bulk(uint32_t shared, const void *from, int bytes, uint64_t *barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+               :
+               : "r"(shared), "l"(from), "r"(bytes), "r"(shared_address(barrier))
+               : "memory");
+}
+#else
+constexpr bool has_bulk_copies = false;
+CVC_DEVICE void arrivals_begin(uint64_t *) {}
+CVC_DEVICE void arrivals_expect(uint64_t *, int) {}
+CVC_DEVICE void arrivals_wait(uint64_t *, uint32_t) {}
+CVC_DEVICE void copy_bulk(uint32_t, const void *, int, uint64_t *) {}
 #endif
 
 // ---- Products of 16 x K and K x 8 bytes, exact in 32 bits ----
@@ -127,71 +166,65 @@ struct matrix_sums {
   int32_t at[4];
 };
 
-enum class signs { left_signed, right_signed, none };
+// The left operand is unsigned.
+enum class right_operand { is_unsigned, is_signed };
 
-template <signs Signs>
+template <right_operand Right>
 CVC_DEVICE void multiply_8x16(int32_t &first, int32_t &second, uint32_t left, uint32_t right) {
-#define CVC_MULTIPLY(left_type, right_type)                                                                  \
-  asm volatile("mma.sync.aligned.m8n8k16.row.col.s32." left_type "." right_type                              \
-               ".s32 {%0, %1}, {%2}, {%3}, {%0, %1};"                                                        \
-               : "+r"(first), "+r"(second)                                                                   \
-               : "r"(left), "r"(right))
-  if (Signs == signs::left_signed) {
-    CVC_MULTIPLY("s8", "u8");
-  } else if (Signs == signs::right_signed) {
-    CVC_MULTIPLY("u8", "s8");
+#define CVC_MULTIPLY(type)                                                                                   \
+  asm("mma.sync.aligned.m8n8k16.row.col.s32.u8." type ".s32 {%0, %1}, {%2}, {%3}, {%0, %1};"                 \
+      : "+r"(first), "+r"(second)                                                                            \
+      : "r"(left), "r"(right))
+  if (Right == right_operand::is_signed) {
+    CVC_MULTIPLY("s8");
   } else {
-    CVC_MULTIPLY("u8", "u8");
+    CVC_MULTIPLY("u8");
   }
 #undef CVC_MULTIPLY
 }
 
 // sums += left * right, K = 16.
-template <signs Signs>
+template <right_operand Right>
 CVC_DEVICE void multiply_16(matrix_sums &sums, uint32_t left_low, uint32_t left_high, uint32_t right) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-#define CVC_MULTIPLY(left_type, right_type)                                                                  \
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.s32." left_type "." right_type ".s32 "                     \
-               "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"                                         \
-               : "+r"(sums.at[0]), "+r"(sums.at[1]), "+r"(sums.at[2]), "+r"(sums.at[3])                      \
-               : "r"(left_low), "r"(left_high), "r"(right))
-  if (Signs == signs::left_signed) {
-    CVC_MULTIPLY("s8", "u8");
-  } else if (Signs == signs::right_signed) {
-    CVC_MULTIPLY("u8", "s8");
+#define CVC_MULTIPLY(type)                                                                                   \
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.u8." type ".s32 "                                               \
+      "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"                                                  \
+      : "+r"(sums.at[0]), "+r"(sums.at[1]), "+r"(sums.at[2]), "+r"(sums.at[3])                               \
+      : "r"(left_low), "r"(left_high), "r"(right))
+  if (Right == right_operand::is_signed) {
+    CVC_MULTIPLY("s8");
   } else {
-    CVC_MULTIPLY("u8", "u8");
+    CVC_MULTIPLY("u8");
   }
 #undef CVC_MULTIPLY
 #else
-  multiply_8x16<Signs>(sums.at[0], sums.at[1], left_low, right);
-  multiply_8x16<Signs>(sums.at[2], sums.at[3], left_high, right);
+  multiply_8x16<Right>(sums.at[0], sums.at[1], left_low, right);
+  multiply_8x16<Right>(sums.at[2], sums.at[3], left_high, right);
 #endif
 }
 
 // sums += left * right, K = 32: twice K = 16, the second half of the columns behind the first.
-template <signs Signs>
+template <right_operand Right>
 CVC_DEVICE void multiply_32(matrix_sums &sums, uint32_t left_low, uint32_t left_high,
                             uint32_t second_left_low, uint32_t second_left_high, uint32_t right,
                             uint32_t second_right) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-#define CVC_MULTIPLY(left_type, right_type)                                                                  \
-  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." left_type "." right_type ".s32 "                     \
-               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                             \
-               : "+r"(sums.at[0]), "+r"(sums.at[1]), "+r"(sums.at[2]), "+r"(sums.at[3])                      \
-               : "r"(left_low), "r"(left_high), "r"(second_left_low), "r"(second_left_high), "r"(right),     \
-                 "r"(second_right))
-  if (Signs == signs::left_signed) {
-    CVC_MULTIPLY("s8", "u8");
-  } else if (Signs == signs::right_signed) {
-    CVC_MULTIPLY("u8", "s8");
+#define CVC_MULTIPLY(type)                                                                                   \
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8." type ".s32 "                                               \
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                      \
+      : "+r"(sums.at[0]), "+r"(sums.at[1]), "+r"(sums.at[2]), "+r"(sums.at[3])                               \
+      : "r"(left_low), "r"(left_high), "r"(second_left_low), "r"(second_left_high), "r"(right),              \
+        "r"(second_right))
+  if (Right == right_operand::is_signed) {
+    CVC_MULTIPLY("s8");
   } else {
-    CVC_MULTIPLY("u8", "u8");
+    CVC_MULTIPLY("u8");
   }
 #undef CVC_MULTIPLY
 #else
-  multiply_16<Signs>(sums, left_low, left_high, right);
-  multiply_16<Signs>(sums, second_left_low, second_left_high, second_right);
+  multiply_16<Right>(sums, left_low, left_high, right);
+  multiply_16<Right>(sums, second_left_low, second_left_high, second_right);
 #endif
 }
 

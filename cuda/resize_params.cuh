@@ -27,7 +27,8 @@ struct cvc_resize_table {
   uint64_t coefficient_offset;
   uint64_t split_offset;
   uint64_t total_bytes;
-  uint64_t reserved;
+  // Fixed form: see `cvc_resize_group`; 0 where a group of outputs needs more than the GPU's tiles take.
+  uint64_t group_offset;
 };
 
 // The input positions that one output is the weighted sum of.
@@ -41,7 +42,8 @@ CVC_HD_INLINE const void *cvc_resize_at(const cvc_resize_table *table, uint64_t 
 }
 
 CVC_HD_INLINE cvc_resize_taps cvc_resize_bounds(const cvc_resize_table *table, int32_t output) {
-  return static_cast<const cvc_resize_taps *>(cvc_resize_at(table, table->bounds_offset))[output];
+  // They begin right behind the header, which need not be read first.
+  return static_cast<const cvc_resize_taps *>(cvc_resize_at(table, sizeof(cvc_resize_table)))[output];
 }
 
 // Fixed form: coefficients with 22 fraction bits.
@@ -56,6 +58,14 @@ CVC_HD_INLINE const int16_t *cvc_resize_split(const cvc_resize_table *table, int
          2 * static_cast<int64_t>(output) * table->row_length;
 }
 
+// Fixed form: the coefficients of 8 outputs (8 * group and on) by `16 * steps` inputs, as the lanes of a
+// GPU's warp hold them, inputs from the first one of the first output on, rounded down to a multiple of 4.
+// Word (3 * step + place) * 32 + lane: byte i is byte `place` of the coefficient of output 8 * group + lane /
+// 4 for input 16 * step + 4 * (lane % 4) + i; 0 where there is no such output or tap.
+CVC_HD_INLINE const uint32_t *cvc_resize_group(const cvc_resize_table *table, int64_t group, int steps) {
+  return static_cast<const uint32_t *>(cvc_resize_at(table, table->group_offset)) + group * steps * (3 * 32);
+}
+
 CVC_HD_INLINE const double *cvc_resize_real(const cvc_resize_table *table, int32_t output) {
   return static_cast<const double *>(cvc_resize_at(table, table->coefficient_offset)) +
          static_cast<int64_t>(output) * table->row_length;
@@ -68,8 +78,8 @@ struct cvc_resize_tiling {
   uint8_t band_groups;
   uint8_t chunk_groups;
   uint8_t source_vectors;
-  uint8_t column_vectors;
   uint8_t planar;
+  uint8_t turns;
   uint8_t reserved;
 };
 

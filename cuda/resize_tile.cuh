@@ -1,494 +1,364 @@
-// One tile of the GPU's pillow_resize of U8: source rows come into shared memory while those before them are
-// resampled along the row; then columns are, from shared memory, and the result goes out.
-//
-// Sums of bytes times 24-bit coefficients are matrix products: a coefficient is the sum of its three bytes at
-// their places, the highest signed, and each place has its own product. All of it is exact, and the places
-// are put together before rounding, so that the result has the bits of the plain sum.
+// Tiles of the GPU's pillow_resize of U8: source rows come into shared memory while those before them are
+// resampled along the row; then columns are, from shared memory, and the result goes to a sink.
 #ifndef CVC_RESIZE_TILE_CUH
 #define CVC_RESIZE_TILE_CUH
 
-#include "device.cuh"
-#include "resize.cuh"
-#include "resize_tiling.cuh"
+#include "resize_products.cuh"
+#include "resize_sink.cuh"
 
 namespace cvc_resize_device {
 
-using namespace cvc_device;
+// Rows of fewer vectors of 16 bytes are copied vector by vector.
+constexpr int bulk_vectors = 24;
 
-constexpr int places = 3;
-
-// The three places of four coefficients: byte i of word p is byte p of coefficient i.
-struct coefficient_word {
-  uint32_t place[places];
+// What all bands of a strip have in common.
+struct strip_place {
+  int first_sample; // of the row of the result
+  int source_byte;  // of a source row: where rows in shared memory begin
+  int available;    // bytes of the row from there on
+  int vector;       // bytes that are copied at once: 16, 4, or 1 where rows are not aligned
+  int vectors;      // of each row, of 16 or 4 bytes
+  int bands;        // of the block
+  int bulk;         // 1: rows are long enough to be copied with an instruction each
 };
 
-CVC_DEVICE coefficient_word split_places(const int32_t (&coefficients)[4]) {
-  const uint32_t a = static_cast<uint32_t>(coefficients[0]), b = static_cast<uint32_t>(coefficients[1]);
-  const uint32_t c = static_cast<uint32_t>(coefficients[2]), d = static_cast<uint32_t>(coefficients[3]);
-  // Bytes 0 and 1 of the first two, and of the last two: a0 b0 a1 b1.
-  const uint32_t low_ab = permute_bytes(a, b, 0x5140), low_cd = permute_bytes(c, d, 0x5140);
-  const uint32_t high_ab = permute_bytes(a, b, 0x0062), high_cd = permute_bytes(c, d, 0x0062);
-  return coefficient_word{{permute_bytes(low_ab, low_cd, 0x5410), permute_bytes(low_ab, low_cd, 0x7632),
-                           permute_bytes(high_ab, high_cd, 0x5410)}};
+CVC_DEVICE strip_place find_strip(const cvc_resize_image &image, const cvc_resize_grid &grid, int batch,
+                                  int strip) {
+  const cvc_resize_table *table = in_global(cvc_resize_horizontal(image));
+  const int samples = cvc_resize_strip(image.tiling.horizontal_steps);
+  strip_place place;
+  place.first_sample = strip * samples;
+  const int end = place.first_sample + samples;
+  const int last_pixel = ((end < grid.row_samples ? end : grid.row_samples) - 1) / grid.channels;
+  const cvc_resize_taps left = cvc_resize_bounds(table, place.first_sample / grid.channels);
+  const cvc_resize_taps right = cvc_resize_bounds(table, last_pixel);
+  const auto is_aligned = [&](int bytes) {
+    return cvc_view_is_aligned(image.src, batch, grid.planes, image.src_height, bytes);
+  };
+  const int begin = left.first * grid.channels, end_byte = (right.first + right.count) * grid.channels;
+  const int row_bytes = image.src_width * grid.channels;
+  // Whole vectors have to lie within the row.
+  const bool whole = is_aligned(16) && ((end_byte + 15) & ~15) <= row_bytes;
+  place.vector = whole ? 16 : is_aligned(4) ? 4 : 1;
+  place.source_byte = begin & -place.vector;
+  place.available = row_bytes - place.source_byte;
+  const int bytes = end_byte - place.source_byte;
+  place.vectors = whole ? (bytes + 15) / 16 : (bytes + 3) / 4;
+  place.bulk = has_bulk_copies && whole && place.vectors >= bulk_vectors;
+  return place;
 }
 
-// The sum of a place each, rounded and not yet clipped; the first place's sums began at half.
-CVC_DEVICE int32_t join_places(int32_t low, int32_t middle, int32_t high) {
-  const uint32_t sum =
-      static_cast<uint32_t>(low) + (static_cast<uint32_t>(middle) << 8) + (static_cast<uint32_t>(high) << 16);
-  return static_cast<int32_t>(sum) >> cvc_resize_fixed_bits;
-}
-
-CVC_DEVICE void begin_sums(matrix_sums (&sums)[places]) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    sums[0].at[i] = cvc_resize_fixed_half;
-    sums[1].at[i] = 0;
-    sums[2].at[i] = 0;
-  }
-}
-
-// Where the tile is.
-struct tile_place {
-  const byte *src; // row 0, column 0 of its plane
-  byte *dst;
-  int channels;
-  int64_t first_sample; // of the row of the result
-  int64_t row_samples;
-  int first_row;  // of the result
-  int source_row; // the first one that the band needs
+struct band_place {
+  const byte *source; // of the first row in shared memory, where the strip's bytes begin
+  int source_row;     // its number, a multiple of 4
   int source_rows;
-  int64_t source_byte; // of a row: where rows in shared memory begin
-  int source_bytes;    // how many are needed from there on
-  int64_t row_bytes;   // of the whole source row
-  int alignment;       // of the source's rows: 16, 4 or 1
-  bool aligned_result; // the rows of the result are aligned to 16
+  int first_row; // of the result
+  int image;
+  int plane;
 };
 
-struct tile_memory {
-  byte *sources;          // two chunks
-  byte *columns;          // what lies between the passes
-  uint32_t *coefficients; // of the vertical pass
+// What shared memory holds: first this, then columns, then stages. What is needed seldom is here and not in
+// registers, which are short.
+struct tile_head {
+  strip_place strip;
+  uint64_t arrivals[2]; // of bulk copies, one for each stage
+  band_place bands[cvc_resize_most_turns];
 };
+static_assert(sizeof(tile_head) <= cvc_resize_head_bytes && cvc_resize_head_bytes % 16 == 0,
+              "the host counts with it");
 
-// Rows of a group lie in the order of the columns of two products: row r of 16 at this place, so that a
-// lane's sums are those of four adjacent rows.
-CVC_DEVICE int place_of_row(int row) { return (row & ~15) | (row & 2) << 2 | (row & 12) >> 1 | (row & 1); }
+// Band number `index` of all images.
+CVC_DEVICE band_place find_band(const cvc_resize_image &image, const cvc_resize_grid &grid, int source_byte,
+                                uint32_t index) {
+  const cvc_resize_table *table = in_global(cvc_resize_vertical(image));
+  const uint32_t plane = index / static_cast<uint32_t>(grid.bands);
+  const int rows = cvc_resize_band_group * image.tiling.band_groups;
+  band_place place;
+  place.image = static_cast<int>(plane / static_cast<uint32_t>(grid.planes));
+  place.plane = static_cast<int>(plane) - place.image * grid.planes;
+  place.first_row = static_cast<int>(index - plane * static_cast<uint32_t>(grid.bands)) * rows;
+  const int end = place.first_row + rows;
+  const cvc_resize_taps top = cvc_resize_bounds(table, place.first_row);
+  const cvc_resize_taps bottom =
+      cvc_resize_bounds(table, (end < image.dst_height ? end : image.dst_height) - 1);
+  place.source_row = top.first & ~3;
+  place.source_rows = bottom.first + bottom.count - place.source_row;
+  place.source = reinterpret_cast<const byte *>(
+                     cvc_view_address(image.src, place.image, place.plane, place.source_row, 0)) +
+                 source_byte;
+  return place;
+}
 
-// Starts the copies of a chunk's rows; `first` is the first one's number in the band.
-CVC_DEVICE void load_chunk(const cvc_resize_image &image, const tile_place &tile, byte *chunk, int first,
-                           int rows) {
-  const int row_stride = 16 * image.tiling.source_vectors;
-  const int vector = tile.alignment == 16 ? 16 : 4;
-  const int vectors = (tile.source_bytes + vector - 1) / vector;
-  // A warp takes several short rows at once.
-  int across = warp_lanes;
-  while (across > 4 && across / 2 >= vectors) {
-    across /= 2;
+// Copies the chunks of a block's bands, one after the other, into the two stages of shared memory in turn.
+// Narrow strips' rows are too short for bulk copies.
+template <bool MayBulk> class row_reader {
+public:
+  CVC_DEVICE row_reader(const cvc_resize_image &image, tile_head &head, byte *stages)
+      : image_(image), head_(head), stages_(stages) {
+    const int vectors = head.strip.vectors, thread = static_cast<int>(threadIdx.x);
+    const int chunk_rows = cvc_resize_chunk_rows(image.tiling), row_stride = 16 * image.tiling.source_vectors;
+    int column = 0;
+    if (MayBulk && head.strip.bulk != 0) {
+      // A few lanes of each warp copy a row each.
+      const int warp_rows = chunk_rows / block_warps, lane = thread % warp_lanes;
+      step_ = chunk_rows;
+      first_ = lane < warp_rows ? thread / warp_lanes * warp_rows + lane : chunk_rows;
+    } else {
+      // A thread has one vector of every row that is `step_` behind its first. Several rows fit into a warp,
+      // or a row takes two warps; rows of whole vectors are not longer.
+      const int bits = vectors <= 4 ? 2 : vectors <= 8 ? 3 : vectors <= 16 ? 4 : vectors <= 32 ? 5 : 6;
+      column = thread & ((1 << bits) - 1);
+      step_ = block_threads >> bits;
+      first_ = column < vectors ? thread >> bits : chunk_rows;
+    }
+    offset_ = first_ * image.src.stride_h + 16 * column;
+    target_ = shared_address(stages) +
+              static_cast<uint32_t>(place_of_row(first_, chunk_rows) * row_stride + 16 * column);
+    enter();
   }
-  const int thread = static_cast<int>(threadIdx.x);
-  const int column = thread & (across - 1);
-  const int step = block_threads / across;
-  for (int row = thread / across; row < rows && first + row < tile.source_rows; row += step) {
-    const byte *from = tile.src + (tile.source_row + first + row) * image.src.stride_h + tile.source_byte;
-    byte *to = chunk + place_of_row(row) * row_stride;
-    for (int i = column; i < vectors; i += across) {
-      const int64_t left = tile.row_bytes - tile.source_byte - i * vector;
-      const int valid = left >= vector ? vector : static_cast<int>(left);
-      if (tile.alignment == 16) {
-        copy_async_16(to + 16 * i, from + 16 * i, valid);
-      } else if (tile.alignment == 4) {
-        copy_async_4(to + 4 * i, from + 4 * i, valid);
+
+  CVC_DEVICE void start_chunk() {
+    if (left_ > 0) {
+      const int chunk_rows = cvc_resize_chunk_rows(image_.tiling),
+                rows = left_ < chunk_rows ? left_ : chunk_rows;
+      const int chunk_bytes = cvc_resize_chunk_bytes(image_.tiling);
+      const byte *from = from_ + offset_;
+      uint32_t to = target_ + static_cast<uint32_t>(turn_ * chunk_bytes);
+      if (MayBulk && head_.strip.bulk != 0) {
+        const int bytes = 16 * head_.strip.vectors;
+        if (threadIdx.x == 0) {
+          arrivals_expect(&head_.arrivals[turn_], rows * bytes);
+        }
+        if (first_ < rows) {
+          copy_bulk(to, from, bytes, &head_.arrivals[turn_]);
+        }
+      } else if (head_.strip.vector == 16) {
+        const int64_t stride = step_ * image_.src.stride_h;
+        const uint32_t apart = static_cast<uint32_t>(step_ / 4 * 16 * image_.tiling.source_vectors);
+#pragma unroll 4
+        for (int row = first_; row < rows; row += step_) {
+          copy_async_16(to, from);
+          from += stride;
+          to += apart;
+        }
       } else {
+        copy_words(stages_ + turn_ * chunk_bytes, rows);
+      }
+      turn_ ^= 1;
+      from_ += chunk_rows * image_.src.stride_h;
+      left_ -= chunk_rows;
+      if (left_ <= 0 && ++band_ < head_.strip.bands) {
+        enter();
+      }
+    }
+    copy_async_commit();
+  }
+
+  // Waits for the oldest chunk that has not been waited for, and for all threads to be here.
+  CVC_DEVICE void wait() {
+    if (MayBulk && head_.strip.bulk != 0) {
+      arrivals_wait(&head_.arrivals[waited_ & 1], waited_ >> 1 & 1);
+    } else {
+      copy_async_wait<0>();
+    }
+    ++waited_;
+    __syncthreads();
+  }
+
+private:
+  CVC_DEVICE void enter() {
+    from_ = in_global(head_.bands[band_].source);
+    left_ = head_.bands[band_].source_rows;
+  }
+
+  // Rows that are not aligned to 16 bytes.
+  CVC_DEVICE void copy_words(byte *chunk, int rows) const {
+    const strip_place &strip = head_.strip;
+    const int row_stride = 16 * image_.tiling.source_vectors;
+#pragma unroll 1
+    for (int row = static_cast<int>(threadIdx.x) / warp_lanes; row < rows; row += block_warps) {
+      const byte *from = in_global(from_) + row * image_.src.stride_h;
+      byte *to = chunk + place_of_row(row, cvc_resize_chunk_rows(image_.tiling)) * row_stride;
+#pragma unroll 1
+      for (int i = static_cast<int>(threadIdx.x) % warp_lanes; i < strip.vectors; i += warp_lanes) {
+        const int left = strip.available - 4 * i, valid = left < 4 ? left : 4;
+        if (strip.vector == 4) {
+          copy_async_4(to + 4 * i, from + 4 * i, valid);
+          continue;
+        }
         uint32_t word = 0;
-        for (int k = 0; k < valid; ++k) {
-          word |= static_cast<uint32_t>(from[4 * i + k]) << 8 * k;
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          word |= k < valid ? static_cast<uint32_t>(from[4 * i + k]) << 8 * k : 0;
         }
         *reinterpret_cast<uint32_t *>(to + 4 * i) = word;
       }
     }
   }
-}
 
-// The left operand of the horizontal pass: 16 samples of the result by the bytes of a source row.
-template <int Steps> struct sample_coefficients {
-  int first_byte; // in the rows of shared memory; a multiple of 4
-  uint32_t word[Steps][2][places];
-
-  // `sample` is the first of the 16, of the row of the result.
-  CVC_DEVICE void find(const cvc_resize_table *table, const tile_place &tile, int64_t sample, int lane) {
-    const int channels = tile.channels;
-    const int64_t last_pixel = table->out_size - 1;
-    const int64_t first_pixel = sample / channels;
-    const int64_t begin =
-        static_cast<int64_t>(
-            cvc_resize_bounds(table,
-                              static_cast<int32_t>(first_pixel < last_pixel ? first_pixel : last_pixel))
-                .first) *
-        channels;
-    first_byte = static_cast<int>(begin - tile.source_byte) & ~3;
-    // The source byte, and its pixel and channel, that this lane's first coefficient is for.
-    // Distances are below 2^12: the product with this, shifted, is the quotient.
-    const uint32_t inverse = 65536u / static_cast<uint32_t>(channels) + 1u;
-    const int64_t byte_here = tile.source_byte + first_byte + 4 * (lane & 3);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int64_t own = sample + lane / 4 + 8 * half;
-      const int64_t pixel = own / channels;
-      const int channel = static_cast<int>(own - pixel * channels);
-      const bool exists = own < tile.row_samples;
-      const int32_t output = static_cast<int32_t>(exists ? pixel : last_pixel);
-      const cvc_resize_taps taps = cvc_resize_bounds(table, output);
-      const int32_t *row = cvc_resize_fixed(table, output);
-      // Relative to the channel's byte of the first tap; a coefficient is at multiples of `channels`.
-      const int64_t start = static_cast<int64_t>(taps.first) * channels + channel;
-      const int count = exists ? taps.count : 0;
-      const int offset = static_cast<int>(byte_here - start);
-#pragma unroll
-      for (int step = 0; step < Steps; ++step) {
-        int32_t coefficients[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int distance = offset + 16 * step + i;
-          const int tap = static_cast<int>(static_cast<uint32_t>(distance) * inverse >> 16);
-          const bool is_tap = distance >= 0 && tap < count && tap * channels == distance;
-          coefficients[i] = is_tap ? row[tap] : 0;
-        }
-        const coefficient_word split = split_places(coefficients);
-#pragma unroll
-        for (int p = 0; p < places; ++p) {
-          word[step][half][p] = split.place[p];
-        }
-      }
-    }
-  }
+  const cvc_resize_image &image_;
+  tile_head &head_;
+  byte *stages_;
+  const byte *from_; // the next chunk's first row, where the strip's bytes begin
+  int left_;         // rows of the band
+  int band_ = 0;
+  int turn_ = 0;
+  uint32_t waited_ = 0;
+  // The thread's own, for whole vectors.
+  int step_;
+  int first_;
+  int64_t offset_;
+  uint32_t target_;
 };
 
-// A group of 16 rows by 16 samples. `rows` is the group's first row in shared memory, `column` where this
-// warp's sample 0 has the group's first row.
-template <int Steps>
-CVC_DEVICE void resample_rows(const sample_coefficients<Steps> &left, const byte *rows, int row_stride,
-                              byte *column, int plane_bytes, int lane) {
-  const int across = lane / 4, down = lane % 4;
-  matrix_sums sums[2][places];
-  begin_sums(sums[0]);
-  begin_sums(sums[1]);
-  const byte *own = rows + across * row_stride + left.first_byte + 4 * down;
-#pragma unroll
-  for (int step = 0; step + 1 < Steps; step += 2) {
-#pragma unroll
-    for (int product = 0; product < 2; ++product) {
-      const byte *at = own + 8 * product * row_stride + 16 * step;
-      const uint32_t right = *reinterpret_cast<const uint32_t *>(at);
-      const uint32_t second = *reinterpret_cast<const uint32_t *>(at + 16);
-#pragma unroll
-      for (int p = 0; p < places; ++p) {
-        constexpr signs none = signs::none, left_signed = signs::left_signed;
-        if (p + 1 < places) {
-          multiply_32<none>(sums[product][p], left.word[step][0][p], left.word[step][1][p],
-                            left.word[step + 1][0][p], left.word[step + 1][1][p], right, second);
-        } else {
-          multiply_32<left_signed>(sums[product][p], left.word[step][0][p], left.word[step][1][p],
-                                   left.word[step + 1][0][p], left.word[step + 1][1][p], right, second);
-        }
-      }
-    }
-  }
-  if (Steps % 2 != 0) {
-    constexpr int step = Steps - 1;
-#pragma unroll
-    for (int product = 0; product < 2; ++product) {
-      const uint32_t right = *reinterpret_cast<const uint32_t *>(own + 8 * product * row_stride + 16 * step);
-      multiply_16<signs::none>(sums[product][0], left.word[step][0][0], left.word[step][1][0], right);
-      multiply_16<signs::none>(sums[product][1], left.word[step][0][1], left.word[step][1][1], right);
-      multiply_16<signs::left_signed>(sums[product][2], left.word[step][0][2], left.word[step][1][2], right);
-    }
-  }
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    int32_t values[4];
-#pragma unroll
-    for (int product = 0; product < 2; ++product) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const int at = 2 * half + i;
-        values[2 * product + i] =
-            join_places(sums[product][0].at[at], sums[product][1].at[at], sums[product][2].at[at]);
-      }
-    }
-    *reinterpret_cast<uint32_t *>(column + (across + 8 * half) * plane_bytes + 4 * down) =
-        pack_saturated(values[0], values[1], values[2], values[3]);
-  }
-}
-
-// The rows that a group of 8 output rows begins at, in the band, a multiple of 4.
-CVC_DEVICE int group_row(const cvc_resize_table *table, const tile_place &tile, int group) {
-  const int last = table->out_size - 1;
-  const int row = tile.first_row + cvc_resize_band_group * group;
-  return (cvc_resize_bounds(table, row < last ? row : last).first - tile.source_row) & ~3;
-}
-
-// The right operands of the vertical pass: the rows between the passes by 8 output rows, of all groups.
-CVC_DEVICE void find_row_coefficients(const cvc_resize_table *table, const cvc_resize_tiling &tiling,
-                                      const tile_place &tile, uint32_t *words) {
-  const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
-  const int all = tiling.band_groups * tiling.vertical_steps;
-  for (int i = static_cast<int>(threadIdx.x) / warp_lanes; i < all; i += block_warps) {
-    const int group = i / tiling.vertical_steps, step = i % tiling.vertical_steps;
-    const int row = tile.first_row + cvc_resize_band_group * group + lane / 4;
-    int32_t coefficients[4] = {0, 0, 0, 0};
-    if (row < table->out_size) {
-      const cvc_resize_taps taps = cvc_resize_bounds(table, row);
-      const int32_t *own = cvc_resize_fixed(table, row);
-      const int tap =
-          tile.source_row + group_row(table, tile, group) + 16 * step + 4 * (lane % 4) - taps.first;
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        if (tap + k >= 0 && tap + k < taps.count) {
-          coefficients[k] = own[tap + k];
-        }
-      }
-    }
-    const coefficient_word split = split_places(coefficients);
-#pragma unroll
-    for (int p = 0; p < places; ++p) {
-      words[(i * places + p) * warp_lanes + lane] = split.place[p];
-    }
-  }
-}
-
-// 16 bytes of a row of the result.
-CVC_DEVICE void store_samples(const tile_place &tile, byte *row, int64_t sample, const uint32_t (&words)[4]) {
-  if (tile.aligned_result && sample + 16 <= tile.row_samples) {
-    *reinterpret_cast<uint4 *>(row + sample) = make_uint4(words[0], words[1], words[2], words[3]);
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < 16; ++i) {
-    if (sample + i < tile.row_samples) {
-      row[sample + i] = static_cast<byte>(words[i / 4] >> 8 * (i % 4));
-    }
-  }
-}
-
-// 8 output rows of a unit of samples, by one warp. A lane has 16 adjacent samples of two rows.
-template <int Steps>
-CVC_DEVICE void resample_columns(const cvc_resize_image &image, const tile_place &tile,
-                                 const tile_memory &memory, int group, int unit, int lane) {
-  const cvc_resize_tiling &tiling = image.tiling;
-  const int column_bytes = cvc_resize_column_bytes(tiling), plane_bytes = cvc_resize_plane_bytes(tiling);
-  const int across = lane / 4, down = lane % 4;
-  uint32_t right[Steps][places];
-  const uint32_t *words = memory.coefficients + group * (Steps * places * warp_lanes) + lane;
-#pragma unroll
-  for (int i = 0; i < Steps * places; ++i) {
-    right[i / places][i % places] = words[i * warp_lanes];
-  }
-  const byte *own = memory.columns + unit * cvc_resize_unit_bytes(tiling) + across * column_bytes +
-                    group_row(in_global(cvc_resize_vertical(image)), tile, group) + 4 * down;
-  uint32_t first[4], second[4];
-#pragma unroll
-  for (int quad = 0; quad < 4; ++quad) {
-    int32_t values[2][4];
-#pragma unroll
-    for (int pair = 0; pair < 2; ++pair) {
-      const byte *even = own + (4 * quad + 2 * pair) * plane_bytes;
-      const byte *odd = even + plane_bytes;
-      matrix_sums sums[places];
-      begin_sums(sums);
-#pragma unroll
-      for (int step = 0; step + 1 < Steps; step += 2) {
-        const uint32_t a = *reinterpret_cast<const uint32_t *>(even + 16 * step);
-        const uint32_t b = *reinterpret_cast<const uint32_t *>(odd + 16 * step);
-        const uint32_t c = *reinterpret_cast<const uint32_t *>(even + 16 * step + 16);
-        const uint32_t d = *reinterpret_cast<const uint32_t *>(odd + 16 * step + 16);
-        multiply_32<signs::none>(sums[0], a, b, c, d, right[step][0], right[step + 1][0]);
-        multiply_32<signs::none>(sums[1], a, b, c, d, right[step][1], right[step + 1][1]);
-        multiply_32<signs::right_signed>(sums[2], a, b, c, d, right[step][2], right[step + 1][2]);
-      }
-      if (Steps % 2 != 0) {
-        constexpr int step = Steps - 1;
-        const uint32_t a = *reinterpret_cast<const uint32_t *>(even + 16 * step);
-        const uint32_t b = *reinterpret_cast<const uint32_t *>(odd + 16 * step);
-        multiply_16<signs::none>(sums[0], a, b, right[step][0]);
-        multiply_16<signs::none>(sums[1], a, b, right[step][1]);
-        multiply_16<signs::right_signed>(sums[2], a, b, right[step][2]);
-      }
-#pragma unroll
-      for (int odd_sample = 0; odd_sample < 2; ++odd_sample) {
-#pragma unroll
-        for (int row = 0; row < 2; ++row) {
-          const int at = 2 * odd_sample + row;
-          values[row][2 * pair + odd_sample] = join_places(sums[0].at[at], sums[1].at[at], sums[2].at[at]);
-        }
-      }
-    }
-    first[quad] = pack_saturated(values[0][0], values[0][1], values[0][2], values[0][3]);
-    second[quad] = pack_saturated(values[1][0], values[1][1], values[1][2], values[1][3]);
-  }
-  const int row = tile.first_row + cvc_resize_band_group * group + 2 * down;
-  const int64_t sample = tile.first_sample + cvc_resize_unit * unit + 16 * across;
-  byte *to = tile.dst + row * image.dst.stride_h;
-  if (row < image.dst_height) {
-    store_samples(tile, to, sample, first);
-  }
-  if (row + 1 < image.dst_height) {
-    store_samples(tile, to + image.dst.stride_h, sample, second);
-  }
-}
-
-template <int Steps>
-CVC_DEVICE void resample_all_columns(const cvc_resize_image &image, const tile_place &tile,
-                                     const tile_memory &memory, int units) {
-  const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
-  const int all = image.tiling.band_groups * units;
-  for (int i = static_cast<int>(threadIdx.x) / warp_lanes; i < all; i += block_warps) {
-    const int group = i / units, unit = i - group * units;
-    if (tile.first_row + cvc_resize_band_group * group < image.dst_height) {
-      resample_columns<Steps>(image, tile, memory, group, unit, lane);
-    }
-  }
-}
-
-// The horizontal pass over all chunks of the band.
-template <int Steps>
-CVC_DEVICE void resample_all_rows(const cvc_resize_image &image, const tile_place &tile,
-                                  const tile_memory &memory) {
-  constexpr int units = cvc_resize_units(Steps);
-  const cvc_resize_tiling &tiling = image.tiling;
+// The vertical pass over a band: each warp takes every eighth group.
+template <int Steps, int Parts, class Sink>
+CVC_DEVICE void resample_band(const cvc_resize_image &image, const tile_head &head, const band_place &band,
+                              const byte *columns, const Sink &sink) {
+  const cvc_resize_table *table = in_global(cvc_resize_vertical(image));
   const int warp = static_cast<int>(threadIdx.x) / warp_lanes;
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
-  const int chunk_rows = tiling.chunk_groups * cvc_resize_source_group;
-  const int chunk_bytes = cvc_resize_chunk_bytes(tiling);
-  const int row_stride = 16 * tiling.source_vectors;
-  const int plane_bytes = cvc_resize_plane_bytes(tiling);
-  load_chunk(image, tile, memory.sources, 0, chunk_rows);
-  copy_async_commit();
-  sample_coefficients<Steps> left[units];
-#pragma unroll
-  for (int unit = 0; unit < units; ++unit) {
-    left[unit].find(in_global(cvc_resize_horizontal(image)), tile,
-                    tile.first_sample + cvc_resize_unit * unit + 16 * warp, lane);
-  }
-  find_row_coefficients(in_global(cvc_resize_vertical(image)), tiling, tile, memory.coefficients);
-  byte *column = memory.columns + warp * cvc_resize_column_bytes(tiling);
-  int turn = 0;
-  for (int first = 0; first < tile.source_rows; first += chunk_rows) {
-    load_chunk(image, tile, memory.sources + (turn ^ 1) * chunk_bytes, first + chunk_rows, chunk_rows);
-    copy_async_commit();
-    copy_async_wait<1>();
-    __syncthreads();
-    const byte *chunk = memory.sources + turn * chunk_bytes;
-    for (int row = 0; row < chunk_rows && first + row < tile.source_rows; row += cvc_resize_source_group) {
-#pragma unroll
-      for (int unit = 0; unit < units; ++unit) {
-        resample_rows<Steps>(left[unit], chunk + row * row_stride, row_stride,
-                             column + unit * cvc_resize_unit_bytes(tiling) + first + row, plane_bytes, lane);
-      }
+  const int across = lane / 4, down = lane % 4;
+  const byte *own = columns + across * cvc_resize_column_bytes(Parts) + 4 * down - band.source_row;
+  const uint32_t *coefficients = in_global(cvc_resize_group(table, 0, Steps)) + lane;
+  const int sample = head.strip.first_sample + 8 * Parts * across;
+  const int band_end = band.first_row + cvc_resize_band_group * image.tiling.band_groups;
+  const int end = band_end < image.dst_height ? band_end : image.dst_height;
+#pragma unroll 1
+  for (int row = band.first_row + cvc_resize_band_group * warp; row < end;
+       row += cvc_resize_band_group * block_warps) {
+    uint32_t first[2 * Parts], second[2 * Parts];
+    resample_columns<Steps, Parts>(own + (cvc_resize_bounds(table, row).first & ~3),
+                                   coefficients + row / cvc_resize_band_group * (Steps * places * warp_lanes),
+                                   first, second);
+    if (row + 2 * down < image.dst_height) {
+      sink.store(row + 2 * down, sample, first);
     }
-    __syncthreads();
-    turn ^= 1;
+    if (row + 2 * down + 1 < image.dst_height) {
+      sink.store(row + 2 * down + 1, sample, second);
+    }
   }
-  copy_async_wait<0>();
 }
 
-// Computes tile number `index` of the images of one geometry. Steps above 3 need `Wide`, and more registers.
-template <bool Wide>
-CVC_DEVICE void resize_tile(const cvc_resize_image &image, uint32_t channels, int64_t batch, int64_t index) {
-  const cvc_resize_tiling &tiling = image.tiling;
-  const cvc_resize_grid grid = cvc_resize_grid_of(image, channels, tiling);
-  const int units = cvc_resize_units(tiling.horizontal_steps);
-  const uint32_t number = static_cast<uint32_t>(index), strips = static_cast<uint32_t>(grid.strips);
-  // Neighbours along a row come after each other, as they read the same rows.
-  const uint32_t band = number / strips;
-  const uint32_t plane = band / static_cast<uint32_t>(grid.bands);
-  const uint32_t n = plane / static_cast<uint32_t>(grid.planes);
-  const int64_t c = plane - n * static_cast<uint32_t>(grid.planes);
-  const cvc_resize_table *horizontal = in_global(cvc_resize_horizontal(image));
-  const cvc_resize_table *vertical = in_global(cvc_resize_vertical(image));
-  tile_place tile;
-  tile.src = in_global(reinterpret_cast<const byte *>(cvc_view_address(image.src, n, c, 0, 0)));
-  tile.dst = in_global(reinterpret_cast<byte *>(cvc_view_address(image.dst, n, c, 0, 0)));
-  tile.channels = grid.channels;
-  tile.row_samples = grid.row_samples;
-  tile.first_sample = static_cast<int64_t>(number - band * strips) * (cvc_resize_unit * units);
-  tile.first_row = static_cast<int>(band - plane * static_cast<uint32_t>(grid.bands)) *
-                   (cvc_resize_band_group * tiling.band_groups);
-  const bool has_planes = grid.planes > 1;
-  const int64_t planes = has_planes ? grid.planes : 1;
-  tile.alignment = cvc_view_is_aligned(image.src, batch, planes, image.src_height, 16)  ? 16
-                   : cvc_view_is_aligned(image.src, batch, planes, image.src_height, 4) ? 4
-                                                                                        : 1;
-  tile.aligned_result = cvc_view_is_aligned(image.dst, batch, planes, image.dst_height, 16);
-  const int64_t last_sample = tile.first_sample + cvc_resize_unit * units - 1;
-  const int64_t last_pixel =
-      (last_sample < tile.row_samples ? last_sample : tile.row_samples - 1) / grid.channels;
-  const cvc_resize_taps left =
-      cvc_resize_bounds(horizontal, static_cast<int32_t>(tile.first_sample / grid.channels));
-  const cvc_resize_taps right = cvc_resize_bounds(horizontal, static_cast<int32_t>(last_pixel));
-  tile.row_bytes = static_cast<int64_t>(image.src_width) * grid.channels;
-  tile.source_byte =
-      static_cast<int64_t>(left.first) * grid.channels & ~static_cast<int64_t>(tile.alignment - 1);
-  tile.source_bytes =
-      static_cast<int>(static_cast<int64_t>(right.first + right.count) * grid.channels - tile.source_byte);
-  const int end_row = tile.first_row + cvc_resize_band_group * tiling.band_groups;
-  const cvc_resize_taps top = cvc_resize_bounds(vertical, tile.first_row);
-  const cvc_resize_taps bottom =
-      cvc_resize_bounds(vertical, (end_row < image.dst_height ? end_row : image.dst_height) - 1);
-  tile.source_row = top.first;
-  tile.source_rows = bottom.first + bottom.count - top.first;
-  tile_memory memory;
-  memory.sources = dynamic_shared();
-  memory.columns = memory.sources + 2 * cvc_resize_chunk_bytes(tiling);
-  memory.coefficients = reinterpret_cast<uint32_t *>(memory.columns + units * cvc_resize_unit_bytes(tiling));
-
-  switch (tiling.horizontal_steps) {
-  case 2:
-    resample_all_rows<2>(image, tile, memory);
-    break;
-  case 3:
-    resample_all_rows<3>(image, tile, memory);
-    break;
-  case 4:
-    if (Wide) {
-      resample_all_rows<4>(image, tile, memory);
+// Writes down what a block does: turn number `turn` of strip number `strip`.
+CVC_DEVICE void fill_head(const cvc_resize_image &image, const cvc_resize_grid &grid, int batch, int strip,
+                          uint32_t turn, tile_head &head) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const uint32_t turns = image.tiling.turns, begin = turn * turns;
+  const uint32_t all = static_cast<uint32_t>(grid.bands_of(batch));
+  const uint32_t bands = begin + turns < all ? turns : all - begin;
+  if (thread < static_cast<int>(bands)) {
+    strip_place place = find_strip(image, grid, batch, strip);
+    place.bands = static_cast<int>(bands);
+    head.bands[thread] = find_band(image, grid, place.source_byte, begin + static_cast<uint32_t>(thread));
+    if (thread == 0) {
+      head.strip = place;
+      arrivals_begin(&head.arrivals[0]);
+      arrivals_begin(&head.arrivals[1]);
     }
-    break;
-  case 6:
-    if (Wide) {
-      resample_all_rows<6>(image, tile, memory);
-    }
-    break;
-  case 8:
-    if (Wide) {
-      resample_all_rows<8>(image, tile, memory);
-    }
-    break;
-  default:
-    if (Wide) {
-      resample_all_rows<12>(image, tile, memory);
-    }
-    break;
-  }
-  // The last chunk's barrier made all rows between the passes visible.
-  switch (tiling.vertical_steps) {
-  case 1:
-    resample_all_columns<1>(image, tile, memory, units);
-    break;
-  case 2:
-    resample_all_columns<2>(image, tile, memory, units);
-    break;
-  case 3:
-    resample_all_columns<3>(image, tile, memory, units);
-    break;
-  case 4:
-    resample_all_columns<4>(image, tile, memory, units);
-    break;
-  default:
-    resample_all_columns<6>(image, tile, memory, units);
-    break;
   }
   __syncthreads();
+}
+
+// All that block number `block` of one geometry does: a few bands of one strip.
+template <int Steps, class Sink>
+CVC_DEVICE void resize_strip(const cvc_resize_image &image, uint32_t channels, int batch, uint32_t block,
+                             const typename Sink::source &target) {
+  constexpr int parts = cvc_resize_parts(Steps), plane_bytes = cvc_resize_plane_bytes(parts);
+  const cvc_resize_tiling &tiling = image.tiling;
+  const cvc_resize_grid grid = cvc_resize_grid_of(image, channels, tiling);
+  const int warp = static_cast<int>(threadIdx.x) / warp_lanes;
+  const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
+  const int across = lane / 4, down = lane % 4;
+  tile_head &head = *reinterpret_cast<tile_head *>(dynamic_shared());
+  byte *columns = dynamic_shared() + cvc_resize_head_bytes;
+  byte *stages = columns + cvc_resize_columns_bytes(parts);
+  // Neighbours along a row come after each other, as they read the same rows.
+  const uint32_t turn = block / static_cast<uint32_t>(grid.strips);
+  fill_head(image, grid, batch, static_cast<int>(block - turn * static_cast<uint32_t>(grid.strips)), turn,
+            head);
+  const int chunk_rows = cvc_resize_chunk_rows(tiling);
+  row_reader<has_bulk_copies && parts == 1> reader(image, head, stages);
+  reader.start_chunk();
+  sample_coefficients<Steps> coefficients[parts];
+  const int first_sample = head.strip.first_sample + cvc_resize_matrix * parts * warp;
+  const bool has_samples = first_sample < grid.row_samples;
+#pragma unroll
+  for (int part = 0; part < parts; ++part) {
+    coefficients[part].find(image, grid.channels, first_sample + cvc_resize_matrix * part,
+                            head.strip.source_byte, lane);
+  }
+  const int row_stride = 16 * tiling.source_vectors;
+  const byte *rows = stages + across * row_stride + 4 * down;
+  // Part p has samples 8p and on of each column of the strip; a lane has sums of two of them, for four rows.
+  byte *column = columns + 2 * down * plane_bytes + warp * cvc_resize_column_bytes(parts) + 4 * across;
+  int offset = 0; // of the stage
+#pragma unroll 1
+  for (int index = 0; index < head.strip.bands; ++index) {
+    const band_place &band = head.bands[index];
+#pragma unroll 1
+    for (int first = 0; first < band.source_rows; first += chunk_rows) {
+      reader.wait();
+      // The chunk before this one has been read by all, and its stage is free.
+      reader.start_chunk();
+      if (has_samples) {
+#pragma unroll 1
+        for (int row = 0; row < chunk_rows && first + row < band.source_rows; row += group_rows) {
+#pragma unroll
+          for (int part = 0; part < parts; ++part) {
+            resample_rows<Steps, plane_bytes>(coefficients[part], rows + offset + row / 4 * row_stride,
+                                              chunk_rows / 4 * row_stride,
+                                              column + 8 * part * plane_bytes + first + row);
+          }
+        }
+      }
+      offset = cvc_resize_chunk_bytes(tiling) - offset;
+    }
+    __syncthreads();
+    const Sink sink(target, image, band.image, band.plane);
+    switch (tiling.vertical_steps) {
+    case 1:
+      resample_band<1, parts>(image, head, band, columns, sink);
+      break;
+    case 2:
+      resample_band<2, parts>(image, head, band, columns, sink);
+      break;
+    case 4:
+      resample_band<4, parts>(image, head, band, columns, sink);
+      break;
+    default:
+      if constexpr (parts == 1) {
+        resample_band<6, parts>(image, head, band, columns, sink);
+      }
+      break;
+    }
+  }
+}
+
+// Steps above 4 need `Wide`: most launches do without its code.
+template <bool Wide, class Sink>
+CVC_DEVICE void resize_tiles(const cvc_resize_image &image, uint32_t channels, int batch, uint32_t block,
+                             const typename Sink::source &target) {
+  switch (image.tiling.horizontal_steps) {
+  case 2:
+    return resize_strip<2, Sink>(image, channels, batch, block, target);
+  case 3:
+    return resize_strip<3, Sink>(image, channels, batch, block, target);
+  case 4:
+    return resize_strip<4, Sink>(image, channels, batch, block, target);
+  default:
+    break;
+  }
+  if constexpr (Wide) {
+    switch (image.tiling.horizontal_steps) {
+    case 6:
+      return resize_strip<6, Sink>(image, channels, batch, block, target);
+    case 9:
+      return resize_strip<9, Sink>(image, channels, batch, block, target);
+    default:
+      return resize_strip<12, Sink>(image, channels, batch, block, target);
+    }
+  }
 }
 
 } // namespace cvc_resize_device

@@ -1,71 +1,39 @@
 // How the GPU build of pillow_resize cuts U8 images into tiles whose two passes stay in shared memory.
 //
-// A tile is a band of output rows of a strip of output samples (a row's bytes, its channels side by side).
-// Both passes are products of matrices of bytes, see resize_tile.cuh: a step is 16 bytes of what is summed
-// over, a group is 16 source rows of the horizontal pass or 8 output rows of the vertical one.
+// A tile is a band of output rows of a strip of output samples (a row's bytes, its channels side by side). A
+// block computes a few bands of one strip. Both passes are products of matrices of bytes, see
+// resize_products.cuh: a step is 16 bytes of what is summed over, a group is 32 source rows of the horizontal
+// pass or 8 output rows of the vertical one.
 #ifndef CVC_RESIZE_TILING_CUH
 #define CVC_RESIZE_TILING_CUH
 
 #include "resize_params.cuh"
 #include "runs.cuh"
 
-// A unit of samples: each of a block's 8 warps has 16 of them in the horizontal pass, one warp all in the
-// vertical one.
-constexpr int cvc_resize_unit = 128;
-constexpr int cvc_resize_matrix = 16;
-constexpr int cvc_resize_source_group = 16;
+constexpr int cvc_resize_matrix = 8; // samples or output rows of one product
+constexpr int cvc_resize_source_group = 32;
 constexpr int cvc_resize_band_group = 8;
 constexpr int cvc_resize_step = 16;
 
-// Strips have two units where a warp has the registers for the coefficients of both.
-CVC_HD constexpr int cvc_resize_units(int horizontal_steps) { return horizontal_steps <= 4 ? 2 : 1; }
+// Products side by side that each of a block's 8 warps does in the horizontal pass: two where a warp has the
+// registers for the coefficients of both.
+CVC_HD constexpr int cvc_resize_parts(int horizontal_steps) { return horizontal_steps <= 4 ? 2 : 1; }
+CVC_HD constexpr int cvc_resize_strip(int horizontal_steps) {
+  return 8 * cvc_resize_matrix * cvc_resize_parts(horizontal_steps);
+}
 
 // Steps that the kernels are compiled for; 0: none that is enough.
 CVC_HD inline int cvc_resize_horizontal_steps(int64_t bytes) {
   const int64_t steps = cvc_divide_up(bytes, cvc_resize_step);
   return steps <= 2    ? 2
          : steps <= 4  ? static_cast<int>(steps)
-         : steps <= 6  ? 6
-         : steps <= 8  ? 8
-         : steps <= 12 ? 12
+         : steps <= 12 ? (static_cast<int>(steps) + 2) / 3 * 3
                        : 0;
 }
 CVC_HD inline int cvc_resize_vertical_steps(int64_t rows) {
   const int64_t steps = cvc_divide_up(rows, cvc_resize_step);
-  return steps <= 4 ? static_cast<int>(steps) : steps <= 6 ? 6 : 0;
+  return steps <= 2 ? static_cast<int>(steps) : steps <= 4 ? 4 : steps <= 6 ? 6 : 0;
 }
-
-// A stride of shared memory in vectors of 16 bytes: odd, so that the lanes of a warp use different banks.
-CVC_HD inline int64_t cvc_resize_odd_vectors(int64_t bytes) { return cvc_divide_up(bytes, 16) | 1; }
-
-// Between the passes, sample s of a unit has its rows side by side, at (s % 16) * plane + (s / 16) * column.
-CVC_HD inline int cvc_resize_column_bytes(const cvc_resize_tiling &tiling) {
-  return 16 * tiling.column_vectors;
-}
-CVC_HD inline int cvc_resize_plane_bytes(const cvc_resize_tiling &tiling) {
-  return 8 * cvc_resize_column_bytes(tiling) + 16;
-}
-CVC_HD inline int cvc_resize_unit_bytes(const cvc_resize_tiling &tiling) {
-  return 16 * cvc_resize_plane_bytes(tiling);
-}
-CVC_HD inline int cvc_resize_chunk_bytes(const cvc_resize_tiling &tiling) {
-  return tiling.chunk_groups * cvc_resize_source_group * 16 * tiling.source_vectors;
-}
-// Three planes of bytes of the coefficients of a group of output rows, each a word of each lane.
-CVC_HD inline int cvc_resize_group_bytes(const cvc_resize_tiling &tiling) {
-  return tiling.vertical_steps * 3 * 32 * 4;
-}
-CVC_HD inline int cvc_resize_shared_bytes(const cvc_resize_tiling &tiling) {
-  return 2 * cvc_resize_chunk_bytes(tiling) +
-         cvc_resize_units(tiling.horizontal_steps) * cvc_resize_unit_bytes(tiling) +
-         tiling.band_groups * cvc_resize_group_bytes(tiling);
-}
-
-// Every architecture has as much shared memory for a block.
-constexpr int cvc_resize_most_shared = 64 << 10;
-constexpr int cvc_resize_most_columns = 240; // rows between the passes
-// Enough blocks to fill a large GPU twice.
-constexpr int64_t cvc_resize_enough_blocks = 600;
 
 // How many inputs `outputs` adjacent outputs reach over: the first ones of neighbours lie `in / out` apart,
 // rounded either way.
@@ -73,29 +41,98 @@ CVC_HD inline int64_t cvc_resize_reach(int64_t outputs, int64_t in, int64_t out,
   return cvc_divide_up((outputs - 1) * in, out) + 1 + most_taps;
 }
 
+// Steps of the groups of 8 outputs that a table holds. Words of four inputs are read, so that what is summed
+// over begins up to three inputs early.
+CVC_HD inline int cvc_resize_group_steps(int64_t in, int64_t out, int64_t most_taps) {
+  if (in > 1 << 24) {
+    return 0; // their positions are rounded
+  }
+  return cvc_resize_vertical_steps(cvc_resize_reach(cvc_resize_band_group, in, out, most_taps) + 3);
+}
+
+// A stride of shared memory in vectors of 16 bytes: odd, so that the lanes of a warp use different banks.
+CVC_HD inline int64_t cvc_resize_odd_vectors(int64_t bytes) { return cvc_divide_up(bytes, 16) | 1; }
+
+// Between the passes, sample s of a strip has its rows side by side, at (s % lane) * plane + (s / lane) *
+// column, where `lane` is 8 samples for each part. Lanes that take samples side by side, or planes, use
+// different banks.
+CVC_HD constexpr int cvc_resize_most_rows(int parts) { return 64 + 64 * parts; }
+CVC_HD constexpr int cvc_resize_column_bytes(int parts) { return cvc_resize_most_rows(parts) + 16; }
+CVC_HD constexpr int cvc_resize_plane_bytes(int parts) { return 8 * cvc_resize_column_bytes(parts) + 16; }
+CVC_HD constexpr int cvc_resize_columns_bytes(int parts) { return 8 * parts * cvc_resize_plane_bytes(parts); }
+// Source rows that are copied at once, while those before them are resampled.
+CVC_HD inline int cvc_resize_chunk_rows(const cvc_resize_tiling &tiling) {
+  return cvc_resize_source_group * tiling.chunk_groups;
+}
+CVC_HD inline int cvc_resize_chunk_bytes(const cvc_resize_tiling &tiling) {
+  return cvc_resize_chunk_rows(tiling) * 16 * tiling.source_vectors;
+}
+// A block takes at most as many bands.
+constexpr int cvc_resize_most_turns = 16;
+// In front of the rest of shared memory: where a block's strip and bands lie.
+constexpr int cvc_resize_head_bytes = 32 * cvc_resize_most_turns + 64;
+// Operands are read a little further than what they hold.
+constexpr int cvc_resize_padding = 256;
+CVC_HD inline int cvc_resize_shared_bytes(const cvc_resize_tiling &tiling) {
+  return cvc_resize_head_bytes + cvc_resize_columns_bytes(cvc_resize_parts(tiling.horizontal_steps)) +
+         2 * cvc_resize_chunk_bytes(tiling) + cvc_resize_padding;
+}
+
 CVC_HD inline bool cvc_resize_is_tiled(const cvc_resize_tiling &tiling) {
   return tiling.horizontal_steps != 0;
 }
 
 struct cvc_resize_grid {
-  int64_t strips;
-  int64_t bands;
-  int64_t planes; // of each image
-  int64_t row_samples;
-  int channels; // side by side
+  int32_t strips;
+  int32_t bands;
+  int32_t planes; // of each image
+  int32_t row_samples;
+  int32_t channels; // side by side
 
-  CVC_HD int64_t blocks(int64_t batch) const { return strips * bands * planes * batch; }
+  CVC_HD int64_t bands_of(int64_t batch) const { return static_cast<int64_t>(bands) * planes * batch; }
 };
 
 CVC_HD inline cvc_resize_grid cvc_resize_grid_of(const cvc_resize_image &image, uint32_t channels,
                                                  const cvc_resize_tiling &tiling) {
   cvc_resize_grid grid;
-  grid.channels = tiling.planar != 0 ? 1 : static_cast<int>(channels);
-  grid.planes = tiling.planar != 0 ? channels : 1;
-  grid.row_samples = static_cast<int64_t>(image.dst_width) * grid.channels;
-  grid.strips = cvc_divide_up(grid.row_samples, cvc_resize_unit * cvc_resize_units(tiling.horizontal_steps));
-  grid.bands = cvc_divide_up(image.dst_height, cvc_resize_band_group * tiling.band_groups);
+  grid.channels = tiling.planar != 0 ? 1 : static_cast<int32_t>(channels);
+  grid.planes = tiling.planar != 0 ? static_cast<int32_t>(channels) : 1;
+  grid.row_samples = image.dst_width * grid.channels;
+  const int32_t strip = cvc_resize_strip(tiling.horizontal_steps);
+  const int32_t band = cvc_resize_band_group * tiling.band_groups;
+  grid.strips = (grid.row_samples + strip - 1) / strip;
+  grid.bands = (image.dst_height + band - 1) / band;
   return grid;
+}
+
+CVC_HD inline int64_t cvc_resize_tile_blocks(const cvc_resize_grid &grid, const cvc_resize_tiling &tiling,
+                                             int64_t batch) {
+  return grid.strips * cvc_divide_up(grid.bands_of(batch), tiling.turns);
+}
+
+// Every architecture has as much shared memory for a block.
+constexpr int cvc_resize_most_shared = 64 << 10;
+// Blocks that a multiprocessor has registers for: more would spill theirs, and were slower.
+constexpr int cvc_resize_blocks = 2;
+// Multiprocessors of a large GPU.
+constexpr int64_t cvc_resize_multiprocessors = 132;
+constexpr int64_t cvc_resize_resident = cvc_resize_multiprocessors * cvc_resize_blocks;
+
+// About how many instructions of a warp a launch takes in time, twice.
+inline int64_t cvc_resize_cost(const cvc_resize_grid &grid, const cvc_resize_tiling &tiling, int64_t batch,
+                               int64_t rows) {
+  const int64_t parts = cvc_resize_parts(tiling.horizontal_steps), groups = tiling.band_groups;
+  const int64_t begin = 400 + 35 * parts * tiling.horizontal_steps;
+  const int64_t chunk = 40 + parts * (38 + 7 * tiling.horizontal_steps);
+  const int64_t group = 40 + parts * (60 + 14 * tiling.vertical_steps);
+  // A part of the warps has nothing to do at the end of a band, while other blocks' have.
+  const int64_t band = 150 + cvc_divide_up(rows, cvc_resize_source_group) * chunk +
+                       group * (groups + (groups + 7) / 8 * 8) / 16;
+  const int64_t block = begin + tiling.turns * band;
+  const int64_t blocks = cvc_resize_tile_blocks(grid, tiling, batch);
+  // Where blocks do not fit side by side, half a one is lost at the end.
+  const int64_t resident = cvc_resize_resident;
+  return blocks <= resident ? 2 * block : block + 2 * block * blocks / resident;
 }
 
 // On the host, before a launch. `most_across` and `most_down` are the tables' largest counts of taps, 0 where
@@ -115,6 +152,10 @@ inline cvc_resize_tiling cvc_resize_tiling_of(const cvc_resize_image &image, uin
   }
   tiling.planar = !interleaved;
   const int64_t step = interleaved ? channels : 1;
+  // The kernel counts bytes of a row in 32 bits.
+  if (image.src_width * step > INT32_MAX / 2 || image.dst_width * step > INT32_MAX / 2) {
+    return none;
+  }
   const auto across = [&](int64_t samples) {
     const int64_t pixels = (samples + step - 2) / step + 1;
     return step * cvc_resize_reach(pixels, image.src_width, image.dst_width, most_across);
@@ -122,47 +163,57 @@ inline cvc_resize_tiling cvc_resize_tiling_of(const cvc_resize_image &image, uin
   const auto down = [&](int64_t rows) {
     return cvc_resize_reach(rows, image.src_height, image.dst_height, most_down);
   };
-  // Words of four bytes are read, so that what is summed over begins up to three bytes early.
-  const int horizontal_steps = cvc_resize_horizontal_steps(across(cvc_resize_matrix) + 3);
-  const int vertical_steps = cvc_resize_vertical_steps(down(cvc_resize_band_group) + 3);
+  int horizontal_steps = cvc_resize_horizontal_steps(across(cvc_resize_matrix) + 3);
+  const int vertical_steps = cvc_resize_group_steps(image.src_height, image.dst_height, most_down);
   if (horizontal_steps == 0 || vertical_steps == 0) {
     return none;
   }
-  tiling.horizontal_steps = static_cast<uint8_t>(horizontal_steps);
   tiling.vertical_steps = static_cast<uint8_t>(vertical_steps);
-  const int64_t source_vectors =
-      cvc_resize_odd_vectors(across(cvc_resize_unit * cvc_resize_units(horizontal_steps)) + 15);
-  if (source_vectors > 255) {
+  const auto fits = [&](int steps, int chunk_groups) {
+    const int64_t vectors = cvc_resize_odd_vectors(across(cvc_resize_strip(steps)) + 15);
+    tiling.horizontal_steps = static_cast<uint8_t>(steps);
+    tiling.chunk_groups = static_cast<uint8_t>(chunk_groups);
+    tiling.source_vectors = static_cast<uint8_t>(vectors);
+    return vectors <= 64 && cvc_resize_shared_bytes(tiling) <= cvc_resize_most_shared;
+  };
+  // Narrower strips where rows are long, and where the vertical pass needs the registers.
+  const bool is_wide = horizontal_steps > 4 || vertical_steps > 4;
+  if ((is_wide || !(fits(horizontal_steps, 2) || fits(horizontal_steps, 1))) &&
+      !fits(horizontal_steps < 6 ? 6 : horizontal_steps, 1)) {
     return none;
   }
-  tiling.source_vectors = static_cast<uint8_t>(source_vectors);
+  horizontal_steps = tiling.horizontal_steps;
   const int64_t all_groups = cvc_divide_up(image.dst_height, cvc_resize_band_group);
-  int64_t groups = all_groups < 32 ? all_groups : 32;
-  for (; groups >= 1; --groups) {
-    const int64_t rows = down(groups * cvc_resize_band_group);
-    const int64_t column_vectors = cvc_resize_odd_vectors(rows + 3);
-    if (16 * column_vectors > cvc_resize_most_columns) {
-      continue;
+  cvc_resize_tiling best = none;
+  int64_t least = INT64_MAX;
+  for (int64_t groups = 1; groups <= 48 && groups <= all_groups; ++groups) {
+    // Bands begin at source rows that are multiples of 4.
+    const int64_t rows = down(groups * cvc_resize_band_group) + 3;
+    if (rows > cvc_resize_most_rows(cvc_resize_parts(horizontal_steps))) {
+      break;
     }
     tiling.band_groups = static_cast<uint8_t>(groups);
-    tiling.column_vectors = static_cast<uint8_t>(column_vectors);
-    const int64_t source_groups = cvc_divide_up(rows, cvc_resize_source_group);
-    for (int64_t chunk = source_groups < 3 ? source_groups : 3; chunk >= 1; --chunk) {
-      tiling.chunk_groups = static_cast<uint8_t>(chunk);
-      if (cvc_resize_shared_bytes(tiling) > cvc_resize_most_shared) {
-        continue;
+    const cvc_resize_grid grid = cvc_resize_grid_of(image, channels, tiling);
+    const auto consider = [&](int64_t turns) {
+      tiling.turns = static_cast<uint8_t>(turns);
+      const int64_t cost = cvc_resize_cost(grid, tiling, batch, rows);
+      if (cost < least) {
+        least = cost;
+        best = tiling;
       }
-      // A smaller band costs some rows that are computed twice, and makes a few large images fill the GPU.
-      while (tiling.band_groups > 2 &&
-             cvc_resize_grid_of(image, channels, tiling).blocks(batch) < cvc_resize_enough_blocks) {
-        tiling.band_groups = static_cast<uint8_t>((tiling.band_groups + 1) / 2);
-        tiling.column_vectors = static_cast<uint8_t>(
-            cvc_resize_odd_vectors(down(tiling.band_groups * cvc_resize_band_group) + 3));
+    };
+    for (int64_t turns = 1; turns <= cvc_resize_most_turns; turns *= 2) {
+      consider(turns);
+    }
+    // So that all blocks fit side by side.
+    if (grid.strips <= cvc_resize_resident) {
+      const int64_t turns = cvc_divide_up(grid.bands_of(batch), cvc_resize_resident / grid.strips);
+      if (turns <= cvc_resize_most_turns) {
+        consider(turns);
       }
-      return tiling;
     }
   }
-  return none;
+  return best;
 }
 
 // Samples of an image that is not tiled, which a block's threads compute one each.
@@ -197,8 +248,9 @@ inline cvc_resize_launch cvc_resize_launch_of(const cvc_resize_params &params) {
       launch.blocks += cvc_resize_sample_blocks(image, params);
       continue;
     }
-    launch.blocks += cvc_resize_grid_of(image, params.channels, image.tiling).blocks(params.batch);
-    if (image.tiling.horizontal_steps > 3) {
+    const cvc_resize_grid grid = cvc_resize_grid_of(image, params.channels, image.tiling);
+    launch.blocks += cvc_resize_tile_blocks(grid, image.tiling, params.batch);
+    if (image.tiling.horizontal_steps > 4) {
       launch.kernel = cvc_resize_wide_tiles;
     }
     const int32_t shared = cvc_resize_shared_bytes(image.tiling);

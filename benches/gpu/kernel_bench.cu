@@ -2,6 +2,8 @@
 // in the same run: one table with the time, the bandwidth over the fewest bytes that the work has to move,
 // and the ratios.
 //
+// `kernel_bench [resize]`: all rows, or only those whose name contains the argument.
+//
 // Each row is the median of 30 runs over sets of buffers that together do not fit into the L2 cache.
 //
 // kernel_bench [text]: only the rows whose name has it
@@ -224,9 +226,9 @@ void bench_resize(const buffers &memory, const char *name, int out_width, int ou
   });
   print_row(memory, name, time, batch * (frame_elements + out_frame), most_microseconds);
   const cvc_resize_tiling &tiling = image.tiling;
-  std::printf("    kernel %d, %lld blocks of %d bytes, steps %d and %d, bands of %d rows, chunks of %d\n",
+  std::printf("    kernel %d, %lld blocks of %d bytes, steps %d and %d, bands of %d rows, %d turns\n",
               plan.kernel, static_cast<long long>(plan.blocks), plan.shared_bytes, tiling.horizontal_steps,
-              tiling.vertical_steps, 8 * tiling.band_groups, 16 * tiling.chunk_groups);
+              tiling.vertical_steps, 8 * tiling.band_groups, tiling.turns);
   for (unsigned char *table : tables) {
     device_free(table);
   }
@@ -234,8 +236,8 @@ void bench_resize(const buffers &memory, const char *name, int out_width, int ou
 
 } // namespace
 
-int main(int count, char **arguments) {
-  wanted = count > 1 ? arguments[1] : "";
+int main(int argc, char **argv) {
+  wanted = argc > 1 ? argv[1] : "";
   cudaDeviceProp device;
   CUDA_CHECK(cudaGetDeviceProperties(&device, 0));
   std::printf("%s, %d multiprocessors, %d MiB of L2; %d x %d x %d x %d, medians of %d\n", device.name,

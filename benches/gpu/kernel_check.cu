@@ -1,7 +1,7 @@
 // Compares the GPU build of every kernel with its host build, bit for bit, on random sizes, layouts, element
 // types and alignments; whatever lies around the results has to stay as it was.
 //
-// kernel_check [cases of each kernel] [seed]
+// kernel_check [cases of each kernel] [seed] [only this kernel]
 #include "kernel_support.h"
 
 namespace {
@@ -531,8 +531,15 @@ resize_case draw_resize() {
                                          {1, 65535, 5, 301},   {1, 1, 257, 131},       {2000, 3, 2, 900},
                                          {3, 1500, 800, 2},    {1920, 1080, 224, 224}, {640, 360, 427, 240},
                                          {320, 180, 640, 360}, {700, 500, 31, 29},     {1, 65535, 1, 65535}};
+  static const resize_case real[] = {{1920, 1080, 224, 224}, {640, 360, 1280, 720}, {640, 480, 224, 224},
+                                     {640, 360, 427, 240},   {1280, 720, 640, 360}, {500, 375, 299, 299},
+                                     {320, 180, 640, 360},   {320, 240, 1024, 768}, {256, 256, 224, 224},
+                                     {1024, 600, 96, 64},    {480, 270, 1440, 810}, {720, 480, 480, 320}};
   if (chance(12)) {
     return pick(extremes);
+  }
+  if (chance(3)) {
+    return pick(real);
   }
   resize_case drawn{static_cast<int>(draw_size()), static_cast<int>(draw_size()),
                     static_cast<int>(draw_size()), static_cast<int>(draw_size())};
@@ -552,15 +559,17 @@ void check_resize() {
                                    filter::hamming, filter::box,     filter::linear,
                                    filter::cubic,   filter::lanczos, filter::nearest};
   cvc_resize_params params{};
-  const bool is_u8 = !chance(4);
-  const filter kind = pick(filters);
+  // Mostly what is computed in tiles: U8 of three channels side by side, packed or aligned to 16.
+  const bool plain = !chance(4);
+  const bool is_u8 = plain || !chance(4);
+  const filter kind = plain ? filters[draw(0, 7)] : pick(filters);
   const bool nearest = kind == filter::nearest;
   params.kind = is_u8 ? static_cast<uint32_t>(cvc_kind_u8) : pick(normalized_kinds);
   if (nearest && chance(4)) {
     params.kind = cvc_kind_u32;
   }
   params.channels = static_cast<uint32_t>(draw(1, 4));
-  if (chance(3)) {
+  if (plain || chance(3)) {
     params.channels = 3;
   }
   if (nearest) {
@@ -586,15 +595,15 @@ void check_resize() {
     image.dst_width = drawn.out_width;
     image.dst_height = drawn.out_height;
     image.items = drawn.out_height;
-    image.vertical_first =
-        chance(6) ? 1
-                  : vertical_comes_first(drawn.in_width, drawn.in_height, drawn.out_width, drawn.out_height);
+    image.vertical_first = !plain && chance(6) ? 1
+                                               : vertical_comes_first(drawn.in_width, drawn.in_height,
+                                                                      drawn.out_width, drawn.out_height);
     const int64_t channels = params.channels;
-    const int style = chance(8) ? 2 : chance(3) ? 1 : 0;
+    const int style = plain ? 0 : chance(8) ? 2 : chance(3) ? 1 : 0;
     from.push_back(
         draw_layout(extents{params.batch, channels, drawn.in_height, drawn.in_width}, bytes, style, true));
     to.push_back(draw_layout(extents{params.batch, channels, drawn.out_height, drawn.out_width}, bytes,
-                             chance(6) ? static_cast<int>(draw(0, 2)) : style, true));
+                             !plain && chance(6) ? static_cast<int>(draw(0, 2)) : style, true));
     sources[i].reserve(static_cast<size_t>(from.back().bytes));
     fill_values(sources[i], params.kind);
     sources[i].upload();

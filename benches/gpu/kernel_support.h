@@ -166,6 +166,11 @@ public:
     header_.coefficient_offset = (header_.bounds_offset + rows * 8 + 15) / 16 * 16;
     header_.split_offset = header_.coefficient_offset + rows * row * (fixed ? 4 : 8);
     header_.total_bytes = header_.split_offset + (fixed ? rows * row * 4 : 0);
+    const int steps = fixed && kind != filter::nearest ? cvc_resize_group_steps(in, out, most) : 0;
+    if (steps != 0) {
+      header_.group_offset = header_.total_bytes;
+      header_.total_bytes += (rows + 7) / 8 * static_cast<uint64_t>(steps) * (3 * 32 * 4);
+    }
     // Vector loads of the host's kernels may read a little further.
     bytes_.assign(header_.total_bytes + 64, 0);
     memcpy(bytes_.data(), &header_, sizeof header_);
@@ -187,6 +192,9 @@ public:
             sum != 0.0 ? weights[static_cast<size_t>(k)] / sum : weights[static_cast<size_t>(k)];
         write(static_cast<uint64_t>(i), static_cast<uint64_t>(k), weight, fixed);
       }
+    }
+    if (steps != 0) {
+      write_groups(bounds, steps);
     }
   }
 
@@ -242,6 +250,28 @@ private:
     memcpy(bytes_.data() + header_.coefficient_offset + (output * row + tap) * 4, &whole, 4);
     memcpy(bytes_.data() + header_.split_offset + output * row * 4 + tap * 2, &low, 2);
     memcpy(bytes_.data() + header_.split_offset + output * row * 4 + row * 2 + tap * 2, &high, 2);
+  }
+
+  // See `cvc_resize_group`.
+  void write_groups(const std::vector<cvc_resize_taps> &bounds, int steps) {
+    for (int i = 0; i < header_.out_size; ++i) {
+      const cvc_resize_taps taps = bounds[static_cast<size_t>(i)];
+      const int begin = bounds[static_cast<size_t>(i / 8 * 8)].first & ~3;
+      unsigned char *group = bytes_.data() + header_.group_offset +
+                             static_cast<uint64_t>(i / 8) * static_cast<uint64_t>(steps) * (3 * 32 * 4);
+      for (int k = 0; k < taps.count; ++k) {
+        const int at = taps.first + k - begin, lane = i % 8 * 4 + at % 16 / 4;
+        int32_t whole = 0;
+        memcpy(&whole,
+               bytes_.data() + header_.coefficient_offset +
+                   (static_cast<int64_t>(i) * header_.row_length + k) * 4,
+               4);
+        for (int place = 0; place < 3; ++place) {
+          group[((at / 16 * 3 + place) * 32 + lane) * 4 + at % 4] =
+              static_cast<unsigned char>(static_cast<uint32_t>(whole) >> 8 * place);
+        }
+      }
+    }
   }
 
   cvc_resize_table header_;

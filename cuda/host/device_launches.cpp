@@ -49,6 +49,10 @@ void cvc_launch_reformat(const cvc_reformat_params *params, cvc_device_launch *l
   *launch = {params->plan.blocks, cvc_reformat_kernel_of(*params), 0};
 }
 
+int32_t cvc_plan_resize_group(int32_t in_size, int32_t out_size, int32_t most_taps) {
+  return cvc_resize_group_steps(in_size, out_size, most_taps);
+}
+
 // Tiles image number `index`; the counts are the largest ones of its tables, 0 where there is none.
 void cvc_plan_resize(cvc_resize_params *params, int32_t index, int32_t most_across, int32_t most_down) {
   cvc_resize_image &image = params->images[index];

@@ -147,6 +147,8 @@ impl TableForm {
 ///   zero from the count on.
 /// - At `split_offset` (Fixed): `out_size` rows of `row_length` int16 low halves followed by `row_length` int16 high
 ///   halves, such that coefficient = high * 65536 + low.
+/// - At `group_offset` (Fixed, where it is not 0): the coefficients once more, as the lanes of a GPU hold those of eight
+///   outputs, see `cvc_resize_group` in `cuda/resize_params.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableHeader {
@@ -162,10 +164,25 @@ pub struct TableHeader {
     pub coefficient_offset: u64,
     pub split_offset: u64,
     pub total_bytes: u64,
-    reserved: u64,
+    pub group_offset: u64,
 }
 
 const _: () = assert!(size_of::<TableHeader>() == 64);
+
+/// Outputs of a group.
+const GROUP: u64 = 8;
+/// Bytes of a group's coefficients for 16 inputs: three places of 8 x 16.
+const GROUP_STEP_BYTES: u64 = 3 * 8 * 16;
+
+extern "C" {
+    /// How many times 16 inputs a group of outputs needs; 0: more than tiles of the GPU take.
+    fn cvc_plan_resize_group(in_size: i32, out_size: i32, max_count: i32) -> i32;
+}
+
+fn group_steps(in_size: i32, out_size: i32, max_count: i32) -> u64 {
+    // SAFETY: it computes with numbers alone.
+    u64::from(unsafe { cvc_plan_resize_group(in_size, out_size, max_count) }.unsigned_abs())
+}
 
 /// Input pixels for each output. Pillow takes the input's extent as a float.
 fn scale(in_size: i32, out_size: i32) -> f64 {
@@ -276,6 +293,7 @@ impl ResizeTable {
             header.coefficient_offset,
             header.split_offset,
             header.total_bytes,
+            header.group_offset,
         ] {
             self.write(at, offset.to_ne_bytes());
             at += 8;
@@ -337,12 +355,19 @@ impl ResizeTable {
                 self.header.max_count
             );
         }
+        let mut group_first = 0;
         for output in 0..window.out_size {
             let (first, count) = window.bounds(output);
+            if output as u64 % GROUP == 0 {
+                group_first = first & !3;
+            }
             self.write_bounds(output, first, count);
             window.weights(output, &mut weights);
             if self.header.form == TableForm::Fixed as i32 {
                 self.write_fixed(output as u64, &weights);
+                if self.header.group_offset != 0 {
+                    self.write_group(output as u64, (first - group_first) as u64, &weights);
+                }
             } else {
                 self.write_real(output as u64, &weights);
             }
@@ -371,6 +396,23 @@ impl ResizeTable {
             self.write(whole + tap * 4, fixed.to_ne_bytes());
             self.write(low_half + tap * 2, low.to_ne_bytes());
             self.write(high_half + tap * 2, high.to_ne_bytes());
+        }
+    }
+
+    /// `ahead`: the first tap, counted from where the group begins.
+    fn write_group(&mut self, output: u64, ahead: u64, weights: &[f64]) {
+        let header = &self.header;
+        let steps = group_steps(header.in_size, header.out_size, header.max_count);
+        let group = header.group_offset + output / GROUP * steps * GROUP_STEP_BYTES;
+        for (tap, weight) in weights.iter().enumerate() {
+            let at = ahead + tap as u64;
+            debug_assert!(at < 16 * steps, "a group reaches further than its steps");
+            let lane = output % GROUP * 4 + at % 16 / 4;
+            let bytes = fixed_point(*weight).to_le_bytes();
+            for (place, byte) in (0u64..3).zip(bytes) {
+                let word = (at / 16 * 3 + place) * 32 + lane;
+                self.write(group + word * 4 + at % 4, [byte]);
+            }
         }
     }
 }
@@ -457,10 +499,16 @@ impl Window {
         let bounds_offset = size_of::<TableHeader>() as u64;
         let coefficient_offset = (bounds_offset + rows * 8).next_multiple_of(16);
         let split_offset = coefficient_offset + rows * row_length * coefficient_bytes;
-        let total_bytes = match form {
-            TableForm::Fixed => split_offset + rows * row_length * 4,
-            _ => split_offset,
-        };
+        let mut total_bytes = split_offset;
+        let mut group_offset = 0;
+        if form == TableForm::Fixed {
+            total_bytes += rows * row_length * 4;
+            let steps = group_steps(self.in_size, self.out_size, max_count);
+            if steps > 0 {
+                group_offset = total_bytes;
+                total_bytes += rows.div_ceil(GROUP) * steps * GROUP_STEP_BYTES;
+            }
+        }
         TableHeader {
             in_size: self.in_size,
             out_size: self.out_size,
@@ -472,7 +520,7 @@ impl Window {
             coefficient_offset,
             split_offset,
             total_bytes,
-            reserved: 0,
+            group_offset,
         }
     }
 }
