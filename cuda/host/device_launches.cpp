@@ -3,6 +3,7 @@
 #include "../convert_to.cuh"
 #include "../flip.cuh"
 #include "../normalize.cuh"
+#include "../nv12.cuh"
 #include "../reformat.cuh"
 #include "../resize_tiling.cuh"
 
@@ -41,6 +42,10 @@ void cvc_launch_normalize(const cvc_normalize_params *params, cvc_device_launch 
 
 void cvc_launch_normalize_var_shape(const cvc_normalize_var_shape_params *params, cvc_device_launch *launch) {
   *launch = {cvc_normalize_blocks(*params), 0, 0};
+}
+
+void cvc_launch_nv12(const cvc_nv12_params *params, cvc_device_launch *launch) {
+  *launch = {cvc_nv12_blocks(*params), 0, 0};
 }
 
 void cvc_plan_reformat(cvc_reformat_params *params) { params->plan = cvc_reformat_plan_of(*params); }

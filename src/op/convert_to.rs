@@ -32,7 +32,7 @@ impl Rounding {
 }
 
 impl Conversion {
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {
             if !value.is_finite() {
                 fail!(
@@ -45,7 +45,7 @@ impl Conversion {
     }
 }
 
-fn check_dtype(dtype: Dtype, name: &str) -> Result<()> {
+pub(super) fn check_dtype(dtype: Dtype, name: &str) -> Result<()> {
     if !is_converted(dtype.kind()) {
         fail!(
             Status::NotSupported,

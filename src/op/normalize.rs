@@ -49,12 +49,15 @@ impl<'a> Checked<'a> {
         }
     }
 
-    fn operand(&self) -> NormalizeOperand<'_> {
+    /// For images from `image` on, and their channels from `channel` on.
+    fn operand(&self, image: i64, channel: i64) -> NormalizeOperand<'_> {
         match self {
             Checked::Tensor(operand) => {
-                NormalizeOperand::Tensor(operand.view.broadcast(&operand.extents))
+                let view = operand.view.broadcast(&operand.extents);
+                NormalizeOperand::Tensor(view.from_image(image).from_channel(channel))
             }
-            Checked::Values(values) => NormalizeOperand::Values(values),
+            Checked::Values(values) if values.len() == 1 => NormalizeOperand::Values(values),
+            Checked::Values(values) => NormalizeOperand::Values(&values[channel as usize..]),
         }
     }
 }
@@ -88,14 +91,14 @@ fn check_finite(name: &str, value: f32) -> Result<()> {
 }
 
 /// Base and scale of a call.
-struct Factors<'a> {
+pub(super) struct Factors<'a> {
     base: Checked<'a>,
     scale: Checked<'a>,
 }
 
 impl Normalization {
     /// Checks all but what depends on the images' extents.
-    fn check<'a>(&'a self, src: &Object) -> Result<Factors<'a>> {
+    pub(super) fn check<'a>(&'a self, src: &Object) -> Result<Factors<'a>> {
         check_finite("params.global_scale", self.global_scale)?;
         check_finite("params.global_shift", self.global_shift)?;
         check_finite("params.epsilon", self.epsilon)?;
@@ -154,14 +157,18 @@ impl<'a> Factors<'a> {
         [(&self.base, &BASE), (&self.scale, &SCALE)]
     }
 
-    fn tensors(&self) -> impl Iterator<Item = &Operand<'a>> {
+    pub(super) fn tensors(&self) -> impl Iterator<Item = &Operand<'a>> {
         [&self.base, &self.scale]
             .into_iter()
             .filter_map(Checked::tensor)
     }
 
     /// Refuses factors that are not 1 or of these extents; `whose` has them.
-    fn check_extents(&self, extents: &Extents, whose: impl Fn() -> String) -> Result<()> {
+    pub(super) fn check_extents(
+        &self,
+        extents: &Extents,
+        whose: impl Fn() -> String,
+    ) -> Result<()> {
         for (factor, names) in self.both() {
             match factor {
                 Checked::Tensor(tensor) => {
@@ -206,9 +213,20 @@ impl<'a> Factors<'a> {
         src: object::DtypeKind,
         dst: object::DtypeKind,
     ) -> Result<NormalizeValues> {
+        self.values_from((0, 0), normalization, src, dst)
+    }
+
+    /// For images from `image` on, and their channels from `channel` on; both are among the extents that were checked.
+    pub(super) fn values_from(
+        &self,
+        (image, channel): (i64, i64),
+        normalization: &Normalization,
+        src: object::DtypeKind,
+        dst: object::DtypeKind,
+    ) -> Result<NormalizeValues> {
         let options = NormalizeOptions {
-            base: self.base.operand(),
-            scale: self.scale.operand(),
+            base: self.base.operand(image, channel),
+            scale: self.scale.operand(image, channel),
             global_scale: normalization.global_scale,
             global_shift: normalization.global_shift,
             epsilon: normalization.epsilon,
@@ -218,7 +236,7 @@ impl<'a> Factors<'a> {
     }
 }
 
-fn check_dtype(dtype: Dtype, name: &str) -> Result<()> {
+pub(super) fn check_dtype(dtype: Dtype, name: &str) -> Result<()> {
     if !is_normalized(dtype.kind()) {
         fail!(
             Status::NotSupported,

@@ -30,7 +30,12 @@ pub struct Resampling {
 
 impl Resampling {
     /// Refuses elements that are not resized so.
-    fn check(&self, kind: DtypeKind, channels: i64, whose: impl Fn() -> String) -> Result<()> {
+    pub(super) fn check(
+        &self,
+        kind: DtypeKind,
+        channels: i64,
+        whose: impl Fn() -> String,
+    ) -> Result<()> {
         use DtypeKind::{F16, F32, F64, S16, S32, S8, U16, U32, U8};
         let known = match kind {
             U8 | S8 | U16 | S16 | S32 | F16 | F32 | F64 => true,
@@ -54,7 +59,7 @@ impl Resampling {
         Ok(())
     }
 
-    fn options(&self, kind: DtypeKind, channels: i64) -> ResizeOptions {
+    pub(super) fn options(&self, kind: DtypeKind, channels: i64) -> ResizeOptions {
         ResizeOptions {
             kind,
             channels: channels as u32,
@@ -95,7 +100,7 @@ struct Ready {
 }
 
 /// Collects images into launches, and the tables that they read.
-struct Launches {
+pub(super) struct Launches {
     device: i32,
     stream: &'static Stream,
     images: i32,
@@ -106,7 +111,7 @@ struct Launches {
 
 impl Launches {
     /// `images`: how many images each geometry has.
-    fn new(device: i32, stream: &'static Stream, images: i32) -> Launches {
+    pub(super) fn new(device: i32, stream: &'static Stream, images: i32) -> Launches {
         Launches {
             device,
             stream,
@@ -117,7 +122,7 @@ impl Launches {
         }
     }
 
-    fn push(
+    pub(super) fn push(
         &mut self,
         options: ResizeOptions,
         (src, src_size): (View, Size),
@@ -168,37 +173,48 @@ impl Launches {
         });
     }
 
-    /// Queues all launches.
-    fn submit(mut self, accesses: &ObjectAccesses) -> Result<()> {
+    /// No more images come.
+    pub(super) fn close(&mut self) {
         for batch in std::mem::take(&mut self.open) {
             self.finish(batch);
         }
-        let stream = self.stream;
-        let result = object::submit(stream, accesses, || {
-            for table in &self.tables {
-                table.order(stream)?;
-            }
-            let backend = backend::current()?;
-            for ready in &self.ready {
-                let device = ready.finished.device_launch();
-                let launch = Launch {
-                    kernel: device.kernel,
-                    params: ready.finished.as_bytes(),
-                    items: ready.finished.items,
-                    items_per_task: ready.finished.items_per_task,
-                    grid: device.grid,
-                    block: BLOCK,
-                    shared_bytes: device.shared_bytes,
-                    ranges: &ready.ranges,
-                };
-                backend.launch(self.device, stream.handle(), &launch)?;
-            }
-            Ok(())
-        });
-        // Also where it failed: part of the work may be queued.
+    }
+
+    /// Queues all launches of closed ones, among the work of a submission.
+    pub(super) fn queue(&self) -> Result<()> {
         for table in &self.tables {
-            table.note(stream);
+            table.order(self.stream)?;
         }
+        let backend = backend::current()?;
+        for ready in &self.ready {
+            let device = ready.finished.device_launch();
+            let launch = Launch {
+                kernel: device.kernel,
+                params: ready.finished.as_bytes(),
+                items: ready.finished.items,
+                items_per_task: ready.finished.items_per_task,
+                grid: device.grid,
+                block: BLOCK,
+                shared_bytes: device.shared_bytes,
+                ranges: &ready.ranges,
+            };
+            backend.launch(self.device, self.stream.handle(), &launch)?;
+        }
+        Ok(())
+    }
+
+    /// After a submission, also one that failed: part of the work may be queued.
+    pub(super) fn note(&self) {
+        for table in &self.tables {
+            table.note(self.stream);
+        }
+    }
+
+    /// Queues all launches.
+    fn submit(mut self, accesses: &ObjectAccesses) -> Result<()> {
+        self.close();
+        let result = object::submit(self.stream, accesses, || self.queue());
+        self.note();
         result
     }
 }
@@ -282,7 +298,7 @@ pub fn pillow_resize(
     launches.submit(&accesses)
 }
 
-fn check_length(name: &str, length: i64) -> Result<()> {
+pub(super) fn check_length(name: &str, length: i64) -> Result<()> {
     if !(1..=i64::from(MAX_SIZE)).contains(&length) {
         fail!(
             Status::InvalidShape,

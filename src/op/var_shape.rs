@@ -85,7 +85,30 @@ impl<'a> PlacedImage<'a> {
         })
     }
 
-    fn plane_range(&self, plane: usize, write: bool) -> ByteRange {
+    /// The whole image as one view; one a channel, where the planes are not equally spaced. Each with its first channel and
+    /// how many it has.
+    pub fn views(&self) -> SmallVec<[(View, i32, i32); 1]> {
+        match self.whole() {
+            Some(view) => SmallVec::from_iter([(view, 0, self.channels())]),
+            None => (0..self.channels())
+                .map(|channel| (self.channel(channel), channel, 1))
+                .collect(),
+        }
+    }
+
+    /// A plane's samples, whose channels are those of the plane.
+    pub fn plane(&self, plane: usize) -> View {
+        let dtype = self.desc.format.info().planes[plane].dtype;
+        View {
+            data: self.address(plane),
+            stride_n: 0,
+            stride_c: dtype.lane_bytes() as i64,
+            stride_h: self.desc.planes[plane].row_stride,
+            stride_w: dtype.bytes() as i64,
+        }
+    }
+
+    pub fn plane_range(&self, plane: usize, write: bool) -> ByteRange {
         let desc = &self.desc.planes[plane];
         let bytes = self.desc.format.info().planes[plane].dtype.bytes() as i64;
         let length = desc.row_stride * i64::from(desc.height - 1) + i64::from(desc.width) * bytes;
@@ -96,7 +119,7 @@ impl<'a> PlacedImage<'a> {
         }
     }
 
-    fn planes(&self) -> std::ops::Range<usize> {
+    pub fn planes(&self) -> std::ops::Range<usize> {
         0..self.desc.plane_count as usize
     }
 

@@ -66,6 +66,49 @@ impl View {
             && same(extents.width, self.stride_w, other.stride_w)
     }
 
+    /// The part that begins at pixel (x, y).
+    pub fn from_pixel(self, x: i64, y: i64) -> View {
+        self.moved(x * self.stride_w + y * self.stride_h)
+    }
+
+    /// The part that begins at that image.
+    pub fn from_image(self, image: i64) -> View {
+        self.moved(image * self.stride_n)
+    }
+
+    /// The part that begins at that channel.
+    pub fn from_channel(self, channel: i64) -> View {
+        self.moved(channel * self.stride_c)
+    }
+
+    /// The same elements with rows, columns or both in reverse order.
+    pub fn flipped(self, rows: bool, columns: bool, extents: &Extents) -> View {
+        let mut view = self;
+        if rows {
+            view = view.moved((extents.height - 1) * view.stride_h);
+            view.stride_h = -view.stride_h;
+        }
+        if columns {
+            view = view.moved((extents.width - 1) * view.stride_w);
+            view.stride_w = -view.stride_w;
+        }
+        view
+    }
+
+    /// The same elements with so many channels in reverse order.
+    pub fn channels_reversed(self, channels: i64) -> View {
+        let mut view = self.from_channel(channels - 1);
+        view.stride_c = -view.stride_c;
+        view
+    }
+
+    fn moved(self, bytes: i64) -> View {
+        View {
+            data: self.data.wrapping_add_signed(bytes),
+            ..self
+        }
+    }
+
     /// The view of a tensor of these extents whose dimensions of 1 stand for every index.
     pub fn broadcast(self, extents: &Extents) -> View {
         let stride = |extent: i64, stride: i64| if extent == 1 { 0 } else { stride };
@@ -163,6 +206,18 @@ mod tests {
             ..EXTENTS
         };
         assert!(!VIEW.is_same(&other, &two));
+    }
+
+    #[test]
+    fn reversing_twice_changes_nothing() {
+        let turned = VIEW.flipped(true, true, &EXTENTS).channels_reversed(3);
+        assert_eq!(turned.data, VIEW.data + 3 * 15 + 4 * 3 + 2);
+        assert_eq!(
+            [turned.stride_h, turned.stride_w, turned.stride_c],
+            [-15, -3, -1]
+        );
+        let back = turned.channels_reversed(3).flipped(true, true, &EXTENTS);
+        assert_eq!(back, VIEW);
     }
 
     #[test]
