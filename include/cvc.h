@@ -65,6 +65,26 @@ typedef struct CUevent_st *cvc_event_t;
 #define CVC_NORMALIZE_SCALE_IS_STDDEV 1
 
 /**
+ * Flag of preprocess: images are flipped as `flip_code` says.
+ */
+#define CVC_PREPROCESS_FLIP 1
+
+/**
+ * Flag of preprocess: channels 0 and 2 are exchanged, RGB with BGR; an alpha stays where it is.
+ */
+#define CVC_PREPROCESS_SWAP_CHANNELS 2
+
+/**
+ * Flag of preprocess on tensors: `src` has NV12 frames of limited range, luma 16 to 235, chroma 16 to 240.
+ */
+#define CVC_PREPROCESS_NV12 4
+
+/**
+ * Flag of preprocess on tensors: `src` has NV12 frames of full range, 0 to 255.
+ */
+#define CVC_PREPROCESS_NV12_FULL_RANGE 8
+
+/**
  * Flag of `cvc_tensor_wrap` and `cvc_image_wrap`: idle shells of earlier wraps are kept for the wraps that follow.
  */
 #define CVC_WRAP_KEEP_SHELLS 1
@@ -415,6 +435,78 @@ typedef struct cvc_normalize_params_t {
    */
   cvc_dtype_t dst_dtype;
 } cvc_normalize_params_t;
+
+/**
+ * A rectangle of an image, in pixels: 16 bytes.
+ */
+typedef struct cvc_crop_t {
+  /**
+   * Of the first pixel, 0 or more.
+   */
+  int32_t x;
+  int32_t y;
+  /**
+   * 1 or more; all of it lies within the image.
+   */
+  int32_t width;
+  int32_t height;
+} cvc_crop_t;
+
+/**
+ * Which luma coefficients frames in YCbCr were made with.
+ */
+typedef int32_t cvc_color_matrix_t;
+
+/**
+ * Parameters of preprocess. Zeros after `struct_size` ask for a resize with the nearest pixels and nothing else.
+ */
+typedef struct cvc_preprocess_params_t {
+  size_t struct_size;
+  /**
+   * 0, or bits `CVC_PREPROCESS_...`.
+   */
+  uint32_t flags;
+  /**
+   * 0, or bits `CVC_RESIZE_...`.
+   */
+  uint32_t resize_flags;
+  /**
+   * Of the resize.
+   */
+  cvc_filter_t filter;
+  /**
+   * With `CVC_PREPROCESS_FLIP`: 0 reverses the rows, more than 0 the columns, less than 0 both.
+   */
+  int32_t flip_code;
+  /**
+   * Host memory, read during the call: what is left of each image before anything else. Null where `crop_count` is 0.
+   */
+  const struct cvc_crop_t *crops;
+  /**
+   * 0: whole images; 1: the same of each; else one an image.
+   */
+  int32_t crop_count;
+  /**
+   * What elements are converted to, of one lane; `CVC_DTYPE_NONE`: there is no such step, and the next three are not
+   * looked at.
+   */
+  cvc_dtype_t convert_dtype;
+  /**
+   * Of the conversion: `alpha * value + beta`, rounded as `round` says.
+   */
+  double alpha;
+  double beta;
+  cvc_round_t round;
+  /**
+   * Of frames that are NV12.
+   */
+  cvc_color_matrix_t color_matrix;
+  /**
+   * Null: there is no such step. Dimensions of its base and scale are 1 or those of `dst`, as if in its layout; they
+   * belong to places and channels of the result.
+   */
+  const struct cvc_normalize_params_t *normalize;
+} cvc_preprocess_params_t;
 
 /**
  * A tensor to make.
@@ -997,6 +1089,16 @@ typedef struct cvc_tensor_record_t {
 #define CVC_LOG_WARNING 2
 
 #define CVC_LOG_INFO 3
+
+/**
+ * ITU-R BT.601: standard definition.
+ */
+#define CVC_COLOR_MATRIX_BT601 0
+
+/**
+ * ITU-R BT.709: high definition.
+ */
+#define CVC_COLOR_MATRIX_BT709 1
 
 #ifdef __cplusplus
 extern "C" {
@@ -1587,6 +1689,80 @@ cvc_status_t cvc_op_normalize_var_shape_new(cvc_stream_t stream,
                                             const struct cvc_normalize_params_t *params,
                                             cvc_format_t dst_format,
                                             cvc_image_batch_t *dst);
+
+/**
+ * Makes network input of images: crop, pillow_resize, flip, exchange of channels 0 and 2, convert_to, normalize and
+ * reformat, in this order, any of them, with the bits of the operators called one after the other. Images are resized
+ * to the height and width of `dst`; what has them after the crop is not resized. `dst` is of layout NHWC, HWC, NCHW or
+ * CHW, has the images and channels of `src`, the dtype that the last step gives (any that normalize takes where that is
+ * there), and shares no memory with an input. `src` is of any layout with an H and a W.
+ *
+ * NV12: with `CVC_PREPROCESS_NV12` or `CVC_PREPROCESS_NV12_FULL_RANGE`, `src` is U8 of one channel, and an image of even
+ * height and width has height rows of luma, and behind them height / 2 rows of pairs of Cb and Cr. What is left by the
+ * crop becomes R, G and B of U8 before it is resized, by integers: each chroma sample is taken for all four pixels that
+ * it belongs to, coefficients have 20 fraction bits, and sums are rounded to the nearest and clipped.
+ *
+ * Errors beside those of the operators: `CVC_STATUS_INVALID_SHAPE` (a crop that is empty or not within its image; NV12 of
+ * other than 3/2 of an even height, and an even width; a side of more than 2^30 pixels that is resized),
+ * `CVC_STATUS_SHAPE_MISMATCH` (`params.crop_count` is not 0, 1 or the images of `src`; `dst` has other images or
+ * channels), `CVC_STATUS_INVALID_LAYOUT` (`dst`), `CVC_STATUS_DTYPE_MISMATCH` (`dst` is not of the last step's dtype; NV12
+ * of other than U8 of one channel), `CVC_STATUS_NOT_SUPPORTED` (channels exchanged where there are less than 3),
+ * `CVC_STATUS_INVALID_ENUM` (flags, filter, round, color matrix, dtype), `CVC_STATUS_INVALID_STRUCT_SIZE`,
+ * `CVC_STATUS_NULL_POINTER`. Memory between two steps comes from the cache of `src`: `CVC_STATUS_OUT_OF_MEMORY`,
+ * `CVC_STATUS_LIMIT_EXCEEDED`.
+ *
+ * @param params the `dst_dtype` of its `normalize` is not looked at but for being valid
+ */
+cvc_status_t cvc_op_preprocess(cvc_stream_t stream,
+                               cvc_tensor_t src,
+                               cvc_tensor_t dst,
+                               const struct cvc_preprocess_params_t *params);
+
+/**
+ * As `cvc_op_preprocess`, into a tensor from the cache, of the dtype that the last step gives: `params.normalize`'s
+ * `dst_dtype`, or what it normalizes where that is `CVC_DTYPE_NONE`.
+ *
+ * @param height, width pixels, 1 to 2^30; else `CVC_STATUS_INVALID_SHAPE`
+ * @param layout of the result, NUL-terminated; without an N for one image alone, else `CVC_STATUS_SHAPE_MISMATCH`
+ * @param[out] dst to be released with `cvc_tensor_release`
+ */
+cvc_status_t cvc_op_preprocess_new(cvc_stream_t stream,
+                                   cvc_tensor_t src,
+                                   const struct cvc_preprocess_params_t *params,
+                                   int64_t height,
+                                   int64_t width,
+                                   const char *layout,
+                                   cvc_tensor_t *dst);
+
+/**
+ * As `cvc_op_preprocess`, on a batch of images of any sizes and formats, into one tensor, whose N is the number of images.
+ * Formats are those of the operators on batches, and NV12, NV12_ER, NV21 and NV21_ER, of any size; all images have the
+ * same number of channels, NV12 three. The flags for NV12 tensors are refused (`CVC_STATUS_INVALID_ENUM`).
+ *
+ * Errors: those of `cvc_op_preprocess` and `cvc_op_flip_var_shape`.
+ *
+ * @param params base and scale of its `normalize` may be those of each image by their N
+ */
+cvc_status_t cvc_op_preprocess_var_shape(cvc_stream_t stream,
+                                         cvc_image_batch_t src,
+                                         cvc_tensor_t dst,
+                                         const struct cvc_preprocess_params_t *params);
+
+/**
+ * As `cvc_op_preprocess_var_shape`, into a tensor from the cache. Where no step makes dtypes alike, those of all images
+ * are (`CVC_STATUS_DTYPE_MISMATCH`). An empty batch gives a tensor of no images and three channels.
+ *
+ * @param height, width pixels, 1 to 2^30; else `CVC_STATUS_INVALID_SHAPE`
+ * @param layout of the result, NUL-terminated; without an N for one image alone, else `CVC_STATUS_SHAPE_MISMATCH`
+ * @param[out] dst to be released with `cvc_tensor_release`
+ */
+cvc_status_t cvc_op_preprocess_var_shape_new(cvc_stream_t stream,
+                                             cvc_image_batch_t src,
+                                             const struct cvc_preprocess_params_t *params,
+                                             int64_t height,
+                                             int64_t width,
+                                             const char *layout,
+                                             cvc_tensor_t *dst);
 
 /**
  * Tells the library where PyCapsule_GetPointer and PyCapsule_IsValid are, so that it need not link Python.

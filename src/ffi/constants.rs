@@ -259,6 +259,20 @@ pub const CVC_STREAM_ANNOUNCES_CAPTURES: u32 = 2;
 pub const CVC_EVENT_TIMING: u32 = 1;
 /// Flag of normalize: the scale is a standard deviation, and 1 / sqrt(scale^2 + epsilon) is used.
 pub const CVC_NORMALIZE_SCALE_IS_STDDEV: u32 = 1;
+/// Which luma coefficients frames in YCbCr were made with.
+pub type cvc_color_matrix_t = i32;
+/// ITU-R BT.601: standard definition.
+pub const CVC_COLOR_MATRIX_BT601: cvc_color_matrix_t = 0;
+/// ITU-R BT.709: high definition.
+pub const CVC_COLOR_MATRIX_BT709: cvc_color_matrix_t = 1;
+/// Flag of preprocess: images are flipped as `flip_code` says.
+pub const CVC_PREPROCESS_FLIP: u32 = 1;
+/// Flag of preprocess: channels 0 and 2 are exchanged, RGB with BGR; an alpha stays where it is.
+pub const CVC_PREPROCESS_SWAP_CHANNELS: u32 = 2;
+/// Flag of preprocess on tensors: `src` has NV12 frames of limited range, luma 16 to 235, chroma 16 to 240.
+pub const CVC_PREPROCESS_NV12: u32 = 4;
+/// Flag of preprocess on tensors: `src` has NV12 frames of full range, 0 to 255.
+pub const CVC_PREPROCESS_NV12_FULL_RANGE: u32 = 8;
 /// Flag of `cvc_tensor_wrap` and `cvc_image_wrap`: idle shells of earlier wraps are kept for the wraps that follow.
 pub const CVC_WRAP_KEEP_SHELLS: u32 = 1;
 

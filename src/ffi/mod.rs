@@ -18,6 +18,7 @@ mod image;
 mod image_batch;
 mod operators;
 mod operators_var_shape;
+mod preprocess;
 mod python;
 mod stream;
 mod structs;

@@ -82,9 +82,14 @@ pub unsafe extern "C" fn cvc_op_flip_new(
 
 /// Filter and flags of a resize.
 pub(super) fn resampling(filter: cvc_filter_t, flags: u32) -> Result<Resampling> {
+    resampling_of(filter, flags, "flags")
+}
+
+/// Likewise, the flags being in an argument of that name.
+pub(super) fn resampling_of(filter: cvc_filter_t, flags: u32, name: &str) -> Result<Resampling> {
     let filter = ResizeFilter::from_code(filter)?;
     let known = CVC_RESIZE_PILLOW_12_PASS_ORDER | CVC_RESIZE_PREMULTIPLY_ALPHA;
-    let flags = arguments::flags(flags, known, "flags")?;
+    let flags = arguments::flags(flags, known, name)?;
     Ok(Resampling {
         filter,
         order: if flags & CVC_RESIZE_PILLOW_12_PASS_ORDER != 0 {
@@ -362,10 +367,19 @@ pub unsafe extern "C" fn cvc_op_reformat_new(
 
 /// Refuses a count of array entries that is negative, or entries at null.
 pub(super) fn array_length<T>(array: *const T, count: i32, name: &str) -> Result<usize> {
+    array_length_of(array, (count, "count"), name)
+}
+
+/// Likewise, the count being in an argument of that name.
+pub(super) fn array_length_of<T>(
+    array: *const T,
+    (count, count_name): (i32, &str),
+    name: &str,
+) -> Result<usize> {
     let Ok(length) = usize::try_from(count) else {
         fail!(
             Status::InvalidArgument,
-            "count is {count}, expected 0 or more"
+            "{count_name} is {count}, expected 0 or more"
         );
     };
     if length > 0 && array.is_null() {

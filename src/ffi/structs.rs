@@ -304,3 +304,46 @@ pub struct cvc_normalize_params_t {
     /// Of the `_new` forms: dst's dtype; `CVC_DTYPE_NONE`: src's.
     pub dst_dtype: cvc_dtype_t,
 }
+
+/// A rectangle of an image, in pixels: 16 bytes.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct cvc_crop_t {
+    /// Of the first pixel, 0 or more.
+    pub x: i32,
+    pub y: i32,
+    /// 1 or more; all of it lies within the image.
+    pub width: i32,
+    pub height: i32,
+}
+
+/// Parameters of preprocess. Zeros after `struct_size` ask for a resize with the nearest pixels and nothing else.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct cvc_preprocess_params_t {
+    pub struct_size: usize,
+    /// 0, or bits `CVC_PREPROCESS_...`.
+    pub flags: u32,
+    /// 0, or bits `CVC_RESIZE_...`.
+    pub resize_flags: u32,
+    /// Of the resize.
+    pub filter: cvc_filter_t,
+    /// With `CVC_PREPROCESS_FLIP`: 0 reverses the rows, more than 0 the columns, less than 0 both.
+    pub flip_code: i32,
+    /// Host memory, read during the call: what is left of each image before anything else. Null where `crop_count` is 0.
+    pub crops: *const cvc_crop_t,
+    /// 0: whole images; 1: the same of each; else one an image.
+    pub crop_count: i32,
+    /// What elements are converted to, of one lane; `CVC_DTYPE_NONE`: there is no such step, and the next three are not
+    /// looked at.
+    pub convert_dtype: cvc_dtype_t,
+    /// Of the conversion: `alpha * value + beta`, rounded as `round` says.
+    pub alpha: f64,
+    pub beta: f64,
+    pub round: cvc_round_t,
+    /// Of frames that are NV12.
+    pub color_matrix: cvc_color_matrix_t,
+    /// Null: there is no such step. Dimensions of its base and scale are 1 or those of `dst`, as if in its layout; they
+    /// belong to places and channels of the result.
+    pub normalize: *const cvc_normalize_params_t,
+}

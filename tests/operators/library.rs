@@ -183,6 +183,36 @@ extern "C" {
         format: u32,
         dst: *mut cvc_image_batch_t,
     ) -> i32;
+    pub fn cvc_op_preprocess(
+        s: cvc_stream_t,
+        src: cvc_tensor_t,
+        dst: cvc_tensor_t,
+        params: *const cvc_preprocess_params_t,
+    ) -> i32;
+    pub fn cvc_op_preprocess_new(
+        s: cvc_stream_t,
+        src: cvc_tensor_t,
+        params: *const cvc_preprocess_params_t,
+        height: i64,
+        width: i64,
+        layout: *const c_char,
+        dst: *mut cvc_tensor_t,
+    ) -> i32;
+    pub fn cvc_op_preprocess_var_shape(
+        s: cvc_stream_t,
+        src: cvc_image_batch_t,
+        dst: cvc_tensor_t,
+        params: *const cvc_preprocess_params_t,
+    ) -> i32;
+    pub fn cvc_op_preprocess_var_shape_new(
+        s: cvc_stream_t,
+        src: cvc_image_batch_t,
+        params: *const cvc_preprocess_params_t,
+        height: i64,
+        width: i64,
+        layout: *const c_char,
+        dst: *mut cvc_tensor_t,
+    ) -> i32;
 }
 
 fn message() -> String {
@@ -474,12 +504,26 @@ impl Image {
 
     /// An image around planes of (address, row stride), which outlive it.
     pub fn around(format: u32, width: i32, height: i32, planes: &[(*mut u8, i64)]) -> Image {
+        let planes: Vec<_> = planes
+            .iter()
+            .map(|&(data, stride)| (data, stride, width, height))
+            .collect();
+        Image::around_planes(format, width, height, &planes)
+    }
+
+    /// Likewise, each plane with its width and height.
+    pub fn around_planes(
+        format: u32,
+        width: i32,
+        height: i32,
+        planes: &[(*mut u8, i64, i32, i32)],
+    ) -> Image {
         // SAFETY: all zeros is a value of the struct.
         let mut data: cvc_image_data_t = unsafe { std::mem::zeroed() };
         data.struct_size = size_of::<cvc_image_data_t>();
         (data.format, data.width, data.height) = (format, width, height);
         data.plane_count = planes.len() as i32;
-        for (place, &(address, row_stride)) in data.planes.iter_mut().zip(planes) {
+        for (place, &(address, row_stride, width, height)) in data.planes.iter_mut().zip(planes) {
             *place = cvc_image_plane_t {
                 data: address.cast(),
                 row_stride,
@@ -567,5 +611,13 @@ pub fn normalize_params(base: &[f32], scale: &[f32]) -> cvc_normalize_params_t {
     params.base_count = base.len() as i32;
     params.scale_count = scale.len() as i32;
     params.global_scale = 1.0;
+    params
+}
+
+/// No step but the resize.
+pub fn preprocess_params() -> cvc_preprocess_params_t {
+    // SAFETY: all zeros is a value of the struct.
+    let mut params: cvc_preprocess_params_t = unsafe { std::mem::zeroed() };
+    params.struct_size = size_of::<cvc_preprocess_params_t>();
     params
 }
