@@ -289,6 +289,46 @@ void batches() {
   stream.synchronize();
 }
 
+void preprocess() {
+  cvc::Stream stream;
+  const std::vector<unsigned char> pixels(2 * 6 * 8 * 3, 100);
+  cvc::Tensor src({{2, 6, 8, 3}, Dtype::u8, "NHWC"}, stream);
+  cvc::upload(stream, pixels.data(), src);
+  cvc::PreprocessParams params;
+  params.crops = {{1, 0, 6, 6}, {0, 1, 5, 5}};
+  params.flip_code = 1;
+  params.swap_channels = true;
+  params.convert_dtype = Dtype::f32;
+  params.alpha = 0.5;
+  params.normalize = cvc::NormalizeParams();
+  params.normalize->base_values = {1, 2, 3};
+  const auto made = cvc::preprocess(stream, src, {4, 3}, "NCHW", params);
+  CHECK(made.shape() == cvc::Shape({2, 3, 3, 4}) && made.dtype() == Dtype::f32);
+  cvc::Tensor again({{2, 3, 3, 4}, Dtype::f32, "NCHW"}, stream);
+  cvc::preprocess(stream, src, again, params);
+  std::vector<float> values(2 * 3 * 3 * 4);
+  cvc::download(stream, again, values.data());
+  stream.synchronize();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    CHECK(values[i] == 49.0f - static_cast<float>(i / 12 % 3));
+
+  params = {};
+  params.color_matrix = cvc::ColorMatrix::bt709;
+  cvc::ImageBatch batch(2, stream);
+  for (const int side : {5, 8}) {
+    cvc::Image image({side, side}, cvc::Format::nv12, stream);
+    batch.push(image);
+    cvc::fill_zero(stream, cvc::Tensor::of_plane(image, 0));
+    cvc::fill_zero(stream, cvc::Tensor::of_plane(image, 1));
+  }
+  const auto frames = cvc::preprocess(stream, batch, {4, 4}, "NHWC", params);
+  CHECK(frames.shape() == cvc::Shape({2, 4, 4, 3}) && frames.dtype() == Dtype::u8);
+  cvc::preprocess(stream, batch, frames, params);
+  params.nv12 = cvc::Nv12::full; // for tensors alone
+  CHECK(thrown([&] { cvc::preprocess(stream, batch, frames, params); }) == Status::invalid_enum);
+  stream.synchronize();
+}
+
 void accesses_of_others() {
   cvc::Stream writer, reader;
   cvc::Tensor tensor(small, writer);
@@ -368,6 +408,7 @@ int main() {
   RUN(views_and_images);
   RUN(the_job_and_its_reuse);
   RUN(batches);
+  RUN(preprocess);
   RUN(accesses_of_others);
   RUN(caches_and_devices);
   RUN(dlpack);

@@ -22,6 +22,6 @@
 #error "cvc.hpp needs C++17"
 #endif
 
-#include "cvc/operator.hpp" // and with it types.hpp, stream.hpp and object.hpp
+#include "cvc/preprocess.hpp" // and with it types.hpp, stream.hpp, object.hpp and operator.hpp
 
 #endif
