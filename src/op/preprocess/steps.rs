@@ -20,6 +20,7 @@ use crate::op::operand::Operand;
 use crate::op::output::Output;
 use crate::op::pillow_resize::Launches;
 use crate::op::reformat_params::ReformatParams;
+use crate::op::resize_table::ResizeFilter;
 use crate::op::var_shape::{ObjectAccesses, Ranges};
 use crate::op::view::{Extents, View};
 use crate::timeline::{AccessKind, Stream};
@@ -108,16 +109,33 @@ impl Scratch {
     }
 }
 
-/// Packed pixels of these extents.
-fn packed(data: u64, extents: &Extents, element: i64) -> View {
-    let pixel = extents.channels * element;
+/// Packed pixels of these extents; packed planes where that is asked for.
+fn packed(data: u64, extents: &Extents, element: i64, in_planes: bool) -> View {
+    let (stride_c, stride_w) = match in_planes {
+        true => (extents.height * extents.width * element, element),
+        false => (element, extents.channels * element),
+    };
     View {
         data,
-        stride_n: extents.height * extents.width * pixel,
-        stride_c: element,
-        stride_h: extents.width * pixel,
-        stride_w: pixel,
+        stride_n: extents.channels * extents.height * extents.width * element,
+        stride_c,
+        stride_h: extents.width * stride_w,
+        stride_w,
     }
+}
+
+fn is_in_planes(part: &Part, element: i64) -> bool {
+    part.view.stride_w == element
+}
+
+/// Whether the resize kernels are quick from a part to a view: rows of pixels side by side on both sides, or rows of
+/// planes.
+fn is_quick(part: &Part, to: &View, element: i64) -> bool {
+    let is_interleaved = |view: &View| {
+        (part.channels == 1 || view.stride_c == element) && view.stride_w == part.channels * element
+    };
+    is_interleaved(&part.view) && is_interleaved(to)
+        || is_in_planes(part, element) && to.stride_w == element
 }
 
 /// Refuses what no memory could hold.
@@ -305,15 +323,27 @@ impl Work<'_> {
         Ok(all)
     }
 
+    /// Whether a source is resized right into the result. Else it takes a last step of its own, as four channels that are
+    /// swapped do, and what the resize could not write quickly.
+    fn resizes_into_target(&self, source: &Source, parts: &Parts) -> bool {
+        let plan = self.plan;
+        if plan.computes() || plan.swap_channels && plan.target.extents.channels == 4 {
+            return false;
+        }
+        let turned = self.turned_target(source.first_image);
+        let element = source.dtype.bytes() as i64;
+        let quick = |part| is_quick(part, &self.target_channels(turned, part), element);
+        plan.resampling.filter == ResizeFilter::Nearest || parts.iter().all(quick)
+    }
+
     /// Everything that is not yet in the result, in its size.
     fn resize(&mut self, input: &Input, pixels: Vec<Option<Parts>>) -> Result<Vec<Piece>> {
         let plan = self.plan;
         let channels = plan.target.extents.channels;
-        // Four channels that are swapped take a last step of their own.
-        let is_last = !(plan.computes() || plan.swap_channels && channels == 4);
         let mut total = 0i64;
-        for source in plan.sources {
-            if plan.is_resized(source) && !is_last {
+        for (source, parts) in plan.sources.iter().zip(&pixels) {
+            let Some(parts) = parts else { continue };
+            if plan.is_resized(source) && !self.resizes_into_target(source, parts) {
                 let element = source.dtype.bytes() as i64;
                 let bytes = bytes_of(&self.extents(source.images, channels), element)?;
                 total = total.saturating_add(bytes).saturating_add(element);
@@ -340,10 +370,11 @@ impl Work<'_> {
             let extents = self.extents(source.images, channels);
             let mut left = None;
             let turned = self.turned_target(source.first_image);
-            if !is_last {
+            if !self.resizes_into_target(source, &parts) {
                 if let Some(scratch) = self.scratch.last_mut() {
                     let data = scratch.take(bytes_of(&extents, element)?, element as u64);
-                    left = Some(packed(data, &extents, element));
+                    let in_planes = channels > 1 && is_in_planes(&parts[0], element);
+                    left = Some(packed(data, &extents, element, in_planes));
                 }
             }
             let sizes = plan.sizes(source);
@@ -424,7 +455,7 @@ impl Work<'_> {
             let dtype = converting.dtype;
             let (whole, element) = (target.extents, dtype.bytes() as i64);
             let mut scratch = Scratch::of(self.stream, input, bytes_of(&whole, element)?)?;
-            let converted = packed(scratch.take(0, 1), &whole, element);
+            let converted = packed(scratch.take(0, 1), &whole, element, false);
             self.scratch.push(scratch);
             for piece in &pieces {
                 self.convert(piece, converted, dtype)?;
