@@ -23,6 +23,7 @@ from ._device import (
 )
 from ._export import Export
 from ._lib import backend
+from ._preprocess import Convert, Normalize, preprocess, preprocess_into
 from ._version import __version__
 from .batch import ImageBatchVarShape, TensorBatch, as_images, as_tensors
 from .cache import (
@@ -71,13 +72,15 @@ from .operators import (
 )
 from .stream import Stream, as_stream
 from .tensor import Tensor, as_tensor, reshape, upload
-from .types import Format, Interp, NormalizeFlags, Round, ThreadScope, Type
+from .types import ColorMatrix, Format, Interp, NormalizeFlags, Round, ThreadScope, Type
 
 __all__ = [
     "CacheStats",
     "CapacityError",
     "CapturingError",
+    "ColorMatrix",
     "ContextLostError",
+    "Convert",
     "DeviceError",
     "DeviceInfo",
     "Error",
@@ -92,6 +95,7 @@ __all__ = [
     "InvalidIndexError",
     "LimitExceededError",
     "MismatchError",
+    "Normalize",
     "NormalizeFlags",
     "NotReadyError",
     "NotSupportedError",
@@ -131,6 +135,8 @@ __all__ = [
     "normalize_into",
     "pillowresize",
     "pillowresize_into",
+    "preprocess",
+    "preprocess_into",
     "reformat",
     "reformat_into",
     "reset_peak_cache_stats",

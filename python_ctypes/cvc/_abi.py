@@ -67,6 +67,11 @@ ACCESS = {"READ": 1, "WRITE": 2, "READ_WRITE": 3}
 BACKEND = {"HOST": 1, "CUDA": 2}
 LOG = {"ERROR": 1, "WARNING": 2, "INFO": 3}
 NORMALIZE_SCALE_IS_STDDEV = 1
+COLOR_MATRIX = {"BT601": 0, "BT709": 1}
+PREPROCESS_FLIP = 1
+PREPROCESS_SWAP_CHANNELS = 2
+PREPROCESS_NV12 = 4
+PREPROCESS_NV12_FULL_RANGE = 8
 WRAP_KEEP_SHELLS = 1
 
 # Every #define of the header but its include guard and its version numbers.
@@ -84,6 +89,10 @@ CONSTANTS: dict[str, int] = {
     "CVC_STREAM_ANNOUNCES_CAPTURES": 2,
     "CVC_EVENT_TIMING": 1,
     "CVC_NORMALIZE_SCALE_IS_STDDEV": NORMALIZE_SCALE_IS_STDDEV,
+    "CVC_PREPROCESS_FLIP": PREPROCESS_FLIP,
+    "CVC_PREPROCESS_SWAP_CHANNELS": PREPROCESS_SWAP_CHANNELS,
+    "CVC_PREPROCESS_NV12": PREPROCESS_NV12,
+    "CVC_PREPROCESS_NV12_FULL_RANGE": PREPROCESS_NV12_FULL_RANGE,
     "CVC_WRAP_KEEP_SHELLS": WRAP_KEEP_SHELLS,
 }
 for _prefix, _values in (
@@ -92,6 +101,7 @@ for _prefix, _values in (
     ("FORMAT", FORMAT),
     ("FILTER", FILTER),
     ("ROUND", ROUND),
+    ("COLOR_MATRIX", COLOR_MATRIX),
     ("SCOPE", SCOPE),
     ("ACCESS", ACCESS),
     ("BACKEND", BACKEND),
@@ -262,6 +272,28 @@ class NormalizeParams(Structure):
     ]
 
 
+class Crop(Structure):
+    _fields_ = [("x", c_int32), ("y", c_int32), ("width", c_int32), ("height", c_int32)]
+
+
+class PreprocessParams(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("flags", c_uint32),
+        ("resize_flags", c_uint32),
+        ("filter", c_int32),
+        ("flip_code", c_int32),
+        ("crops", POINTER(Crop)),
+        ("crop_count", c_int32),
+        ("convert_dtype", c_uint32),
+        ("alpha", c_double),
+        ("beta", c_double),
+        ("round", c_int32),
+        ("color_matrix", c_int32),
+        ("normalize", POINTER(NormalizeParams)),
+    ]
+
+
 # Struct name in C -> class. The test walks the header's structs and this table in both directions.
 STRUCTS: dict[str, type[Structure]] = {
     "cvc_cache_options": CacheOptions,
@@ -278,6 +310,8 @@ STRUCTS: dict[str, type[Structure]] = {
     "cvc_tensor_batch_data": TensorBatchData,
     "cvc_format_info": FormatInfo,
     "cvc_normalize_params": NormalizeParams,
+    "cvc_crop": Crop,
+    "cvc_preprocess_params": PreprocessParams,
 }
 
 _Struct = TypeVar("_Struct", bound=Structure)
@@ -464,6 +498,38 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         "cvc_op_normalize_var_shape_new",
         _status,
         (_stream, _image_batch, _pointer(NormalizeParams), c_uint32, _handle_out),
+    ),
+    ("cvc_op_preprocess", _status, (_stream, _tensor, _tensor, _pointer(PreprocessParams))),
+    (
+        "cvc_op_preprocess_new",
+        _status,
+        (
+            _stream,
+            _tensor,
+            _pointer(PreprocessParams),
+            c_int64,
+            c_int64,
+            c_char_p,
+            _handle_out,
+        ),
+    ),
+    (
+        "cvc_op_preprocess_var_shape",
+        _status,
+        (_stream, _image_batch, _tensor, _pointer(PreprocessParams)),
+    ),
+    (
+        "cvc_op_preprocess_var_shape_new",
+        _status,
+        (
+            _stream,
+            _image_batch,
+            _pointer(PreprocessParams),
+            c_int64,
+            c_int64,
+            c_char_p,
+            _handle_out,
+        ),
     ),
     # host backend, for tests
     ("cvc_host_latch_create", _status, (_stream, _uint64_out)),

@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Union
 
 from ._abi import (
+    COLOR_MATRIX,
     DTYPE,
     FILTER,
     FORMAT,
@@ -348,6 +349,13 @@ class NormalizeFlags(enum.IntFlag):
 
     SCALE_IS_STDDEV = NORMALIZE_SCALE_IS_STDDEV
     """`scale` is a standard deviation: values are multiplied by 1 / sqrt(scale² + epsilon)."""
+
+
+class ColorMatrix(_Code):
+    """The coefficients that frames in YCbCr were made with: ITU-R BT.601 or BT.709."""
+
+    BT601 = COLOR_MATRIX["BT601"]
+    BT709 = COLOR_MATRIX["BT709"]
 
 
 class Round(_Code):
