@@ -199,8 +199,8 @@ fn pixels_of(image: &PlacedImage, index: usize, crop: &Rectangle) -> Result<Pixe
         Format::NV21_ER => (true, true),
         _ => fail!(
             Status::NotSupported,
-            "src[{index}] has format {format}, expected NV12, NV21, either with _ER, or one without chroma subsampling that \
-             has one plane, or one plane a channel"
+            "src[{index}] has format {format}, expected NV12 or NV21, also with _ER, or one without chroma \
+             subsampling that has one plane, or one plane a channel"
         ),
     };
     let chroma = image.plane(1);
@@ -230,8 +230,8 @@ fn nv12_height(from: &Operand) -> Result<i64> {
     if rows % 3 != 0 || width % 2 != 0 {
         fail!(
             Status::InvalidShape,
-            "flags says that src is NV12, and it has {rows} rows of {width} bytes, expected 3/2 of an even height and an \
-             even width"
+            "flags says that src is NV12, and it has {rows} rows of {width} bytes, expected 3/2 of an even height and \
+             an even width"
         );
     }
     Ok(rows / 3 * 2)
@@ -295,7 +295,8 @@ fn crop_of(
     if !is_inside(part.x, part.width, width) || !is_inside(part.y, part.height, height) {
         fail!(
             Status::InvalidShape,
-            "params.crops[{index}] is {}x{} pixels at ({}, {}), expected at least one pixel, all within {} of {width}x{height}",
+            "params.crops[{index}] is {}x{} pixels at ({}, {}), expected one pixel or more, all within {} of \
+             {width}x{height}",
             part.width,
             part.height,
             part.x,

@@ -6,6 +6,7 @@
 
 mod input;
 mod plan;
+mod scratch;
 mod steps;
 
 use smallvec::SmallVec;
@@ -155,7 +156,7 @@ fn check_apart(to: &Operand, input: &Input) -> Result<()> {
         if let Some(read) = source.reads.iter().find(|read| ranges_overlap(&own, read)) {
             fail!(
                 Status::InvalidArgument,
-                "dst lies at {:#x} in {} bytes and overlaps {}, which lies at {:#x} in {}; expected memory apart from it",
+                "dst lies at {:#x} in {} bytes and overlaps {}, which lies at {:#x} in {}; expected other memory",
                 own.start,
                 own.length,
                 source.name(),
