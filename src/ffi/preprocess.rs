@@ -15,7 +15,9 @@ use crate::op::convert_to::Conversion;
 use crate::op::convert_to_params::Rounding;
 use crate::op::normalize::Normalization;
 use crate::op::nv12_params::ColorMatrix;
-use crate::op::preprocess::{self, Crop, Preprocessing, Range, Wanted};
+use crate::op::preprocess::{
+    self, images_of_batch, images_of_tensor, Crop, Preprocessing, Range, Wanted,
+};
 
 /// Makes network input of images: crop, pillow_resize, flip, exchange of channels 0 and 2, convert_to, normalize and
 /// reformat, in this order, any of them, with the bits of the operators called one after the other. Images are resized
@@ -51,7 +53,7 @@ pub unsafe extern "C" fn cvc_op_preprocess(
             arguments::tensor(dst, "dst")?,
         );
         // SAFETY: the caller's pointer.
-        let request = unsafe { request(params, NV12_FLAGS) }?;
+        let request = unsafe { request(params, NV12_FLAGS, || images_of_tensor(&src)) }?;
         let stream = arguments::stream(stream, src.device())?;
         preprocess::preprocess(stream, &src, &dst, &request)
     })
@@ -78,7 +80,7 @@ pub unsafe extern "C" fn cvc_op_preprocess_new(
         let dst = unsafe { out(dst, std::ptr::null_mut(), "dst") }?;
         let src = arguments::tensor(src, "src")?;
         // SAFETY: as above.
-        let request = unsafe { request(params, NV12_FLAGS) }?;
+        let request = unsafe { request(params, NV12_FLAGS, || images_of_tensor(&src)) }?;
         // SAFETY: the caller's text.
         let wanted = unsafe { wanted(height, width, layout) }?;
         let stream = arguments::stream(stream, src.device())?;
@@ -106,7 +108,7 @@ pub unsafe extern "C" fn cvc_op_preprocess_var_shape(
         let src = arguments::image_batch(src, "src")?;
         let dst = arguments::tensor(dst, "dst")?;
         // SAFETY: the caller's pointer.
-        let request = unsafe { request(params, 0) }?;
+        let request = unsafe { request(params, 0, || images_of_batch(&src)) }?;
         let stream = arguments::stream(stream, src.device())?;
         preprocess::preprocess_var_shape(stream, &src, &dst, &request)
     })
@@ -133,7 +135,7 @@ pub unsafe extern "C" fn cvc_op_preprocess_var_shape_new(
         let dst = unsafe { out(dst, std::ptr::null_mut(), "dst") }?;
         let src = arguments::image_batch(src, "src")?;
         // SAFETY: as above.
-        let request = unsafe { request(params, 0) }?;
+        let request = unsafe { request(params, 0, || images_of_batch(&src)) }?;
         // SAFETY: the caller's text.
         let wanted = unsafe { wanted(height, width, layout) }?;
         let stream = arguments::stream(stream, src.device())?;
@@ -145,10 +147,11 @@ pub unsafe extern "C" fn cvc_op_preprocess_var_shape_new(
 
 const NV12_FLAGS: u32 = CVC_PREPROCESS_NV12 | CVC_PREPROCESS_NV12_FULL_RANGE;
 
-/// What `params` asks for; `more_flags` are known beside those of every source.
+/// What `params` asks for; `more_flags` are known beside those of every source, which has so many images.
 unsafe fn request(
     params: *const cvc_preprocess_params_t,
     more_flags: u32,
+    images: impl FnOnce() -> i64,
 ) -> Result<Preprocessing> {
     // SAFETY: the caller's pointer.
     let params = unsafe { arguments::read(params, "params") }?;
@@ -175,7 +178,7 @@ unsafe fn request(
         )),
     };
     // SAFETY: the caller's pointers.
-    let (crops, normalized) = unsafe { (crops(&params)?, normalized(params.normalize)?) };
+    let (crops, normalized) = unsafe { (crops(&params, images)?, normalized(params.normalize)?) };
     let (normalization, normalized_dtype) = normalized.unzip();
     Ok(Preprocessing {
         crops,
@@ -190,9 +193,15 @@ unsafe fn request(
     })
 }
 
-unsafe fn crops(params: &cvc_preprocess_params_t) -> Result<Vec<Crop>> {
+unsafe fn crops(
+    params: &cvc_preprocess_params_t,
+    images: impl FnOnce() -> i64,
+) -> Result<Vec<Crop>> {
     let count = (params.crop_count, "params.crop_count");
     let length = array_length_of(params.crops, count, "params.crops")?;
+    if length > 1 {
+        preprocess::check_crop_count(length, images())?;
+    }
     let one = |index: usize| {
         // SAFETY: the caller's array of `length` rectangles.
         let crop = unsafe { params.crops.add(index).read_unaligned() };

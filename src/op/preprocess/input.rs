@@ -89,7 +89,7 @@ impl<'a> Input<'a> {
             channels = 3;
             frames = Some(nv12_frames(&from.view, height, range));
         }
-        check_crop_count(&request.crops, images)?;
+        check_crop_count(request.crops.len(), images)?;
         let source = |first_image: i64, images: i64| {
             let crop = crop_of(&request.crops, first_image, (width, height), true)?;
             let pixels = match frames {
@@ -138,7 +138,7 @@ impl<'a> Input<'a> {
         images: &'a [ObjectRef],
         request: &Preprocessing,
     ) -> Result<Input<'a>> {
-        check_crop_count(&request.crops, images.len() as i64)?;
+        check_crop_count(request.crops.len(), images.len() as i64)?;
         let mut input = Input {
             src,
             images: images.len() as i64,
@@ -254,9 +254,9 @@ struct Rectangle {
     height: i64,
 }
 
-fn check_crop_count(crops: &[Crop], images: i64) -> Result<()> {
-    let count = crops.len() as i64;
-    if count > 1 && count != images {
+/// Before so many crops are read.
+pub fn check_crop_count(count: usize, images: i64) -> Result<()> {
+    if count > 1 && count as i64 != images {
         fail!(
             Status::ShapeMismatch,
             "params.crop_count is {count}, expected 0, 1 or {images}, the images of src"

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::error::{Result, Status};
 use crate::fail;
-use crate::object::{Dtype, Handle, Layout, ObjectRef};
+use crate::object::{Dtype, Handle, Layout, Object, ObjectRef};
 use crate::op::convert_to::Conversion;
 use crate::op::normalize::{self, Normalization};
 use crate::op::nv12_params::ColorMatrix;
@@ -23,6 +23,7 @@ use crate::op::pillow_resize::{check_length, Resampling};
 use crate::op::view::{Extents, View};
 use crate::timeline::Stream;
 
+pub use input::check_crop_count;
 pub use plan::in_normalize;
 
 use input::Input;
@@ -68,6 +69,19 @@ pub struct Wanted {
     pub height: i64,
     pub width: i64,
     pub layout: Layout,
+}
+
+/// How many images a source tensor has.
+pub fn images_of_tensor(src: &Object) -> i64 {
+    let desc = src.tensor().0;
+    desc.layout
+        .index_of(b'N')
+        .map_or(1, |axis| desc.dims()[axis])
+}
+
+/// How many a source batch holds at this moment.
+pub fn images_of_batch(src: &Object) -> i64 {
+    src.image_batch().items().len() as i64
 }
 
 const LAYOUTS: [Layout; 4] = [Layout::NHWC, Layout::HWC, Layout::NCHW, Layout::CHW];

@@ -157,10 +157,10 @@ impl Work<'_> {
     fn rgb_of_nv12(&mut self, input: &Input) -> Result<Vec<Option<Parts>>> {
         let plan = self.plan;
         let is_last = |source: &Source| !plan.is_resized(source) && !plan.computes();
-        let mut total = 0;
+        let mut total = 0i64;
         for source in plan.sources {
             if matches!(source.pixels, Pixels::Nv12(_)) && !is_last(source) {
-                total += frame_of(source)?.1;
+                total = total.saturating_add(frame_of(source)?.1);
             }
         }
         if total > 0 {
