@@ -115,7 +115,7 @@ constexpr uint32_t cvc_resize_nearest = 1u;
 // U8 with 2 or 4 channels, the last of which is alpha: colours are weighted by it, as Image.resize does.
 constexpr uint32_t cvc_resize_premultiply = 2u;
 
-constexpr int cvc_resize_max_images = 31;
+constexpr int cvc_resize_max_images = 28;
 constexpr int cvc_resize_max_channels = 4;
 
 struct cvc_resize_params {
@@ -133,6 +133,6 @@ struct cvc_resize_params {
 static_assert(sizeof(cvc_resize_table) == 64, "the Rust mirror has this size");
 static_assert(sizeof(cvc_resize_taps) == 8, "two int32 in the table");
 static_assert(sizeof(cvc_resize_image) == 128, "the Rust mirror has this size");
-static_assert(sizeof(cvc_resize_params) == 4000, "the Rust mirror has this size");
+static_assert(sizeof(cvc_resize_params) == 3616, "the Rust mirror has this size");
 
 #endif

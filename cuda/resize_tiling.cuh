@@ -139,7 +139,7 @@ inline int64_t cvc_resize_cost(const cvc_resize_grid &grid, const cvc_resize_til
 // there is no table.
 inline cvc_resize_tiling cvc_resize_tiling_of(const cvc_resize_image &image, uint32_t kind, uint32_t channels,
                                               uint32_t flags, int64_t batch, int64_t most_across,
-                                              int64_t most_down) {
+                                              int64_t most_down, int most_shared = cvc_resize_most_shared) {
   const cvc_resize_tiling none{};
   cvc_resize_tiling tiling{};
   const long long all = channels;
@@ -174,7 +174,7 @@ inline cvc_resize_tiling cvc_resize_tiling_of(const cvc_resize_image &image, uin
     tiling.horizontal_steps = static_cast<uint8_t>(steps);
     tiling.chunk_groups = static_cast<uint8_t>(chunk_groups);
     tiling.source_vectors = static_cast<uint8_t>(vectors);
-    return vectors <= 64 && cvc_resize_shared_bytes(tiling) <= cvc_resize_most_shared;
+    return vectors <= 64 && cvc_resize_shared_bytes(tiling) <= most_shared;
   };
   // Narrower strips where rows are long, and where the vertical pass needs the registers.
   const bool is_wide = horizontal_steps > 4 || vertical_steps > 4;

@@ -4,6 +4,7 @@
 #include "../flip.cuh"
 #include "../normalize.cuh"
 #include "../nv12.cuh"
+#include "../preprocess.cuh"
 #include "../reformat.cuh"
 #include "../resize_tiling.cuh"
 
@@ -58,16 +59,38 @@ int32_t cvc_plan_resize_group(int32_t in_size, int32_t out_size, int32_t most_ta
   return cvc_resize_group_steps(in_size, out_size, most_taps);
 }
 
-// Tiles image number `index`; the counts are the largest ones of its tables, 0 where there is none.
-void cvc_plan_resize(cvc_resize_params *params, int32_t index, int32_t most_across, int32_t most_down) {
+// Tiles image number `index`; the counts are the largest ones of its tables, 0 where there is none. `packed`:
+// for a kernel that puts the samples of tiles elsewhere, as if they lay as those of the source do.
+void cvc_plan_resize(cvc_resize_params *params, int32_t index, int32_t most_across, int32_t most_down,
+                     int32_t packed) {
   cvc_resize_image &image = params->images[index];
-  image.tiling = cvc_resize_tiling_of(image, params->kind, params->channels, params->flags, params->batch,
-                                      most_across, most_down);
+  cvc_resize_image planned = image;
+  int most_shared = cvc_resize_most_shared;
+  if (packed != 0) {
+    planned.dst.stride_c = image.src.stride_c;
+    planned.dst.stride_w = image.src.stride_w;
+    most_shared -= cvc_resize_max_channels * cvc_preprocess_values * static_cast<int>(sizeof(uint32_t));
+  }
+  image.tiling = cvc_resize_tiling_of(planned, params->kind, params->channels, params->flags, params->batch,
+                                      most_across, most_down, most_shared);
 }
 
 void cvc_launch_resize(const cvc_resize_params *params, cvc_device_launch *launch) {
   const cvc_resize_launch made = cvc_resize_launch_of(*params);
   *launch = {made.blocks, static_cast<uint32_t>(made.kernel), static_cast<uint32_t>(made.shared_bytes)};
+}
+
+// The table of values lies behind the tiles.
+void cvc_plan_preprocess(cvc_preprocess_params *params) {
+  const cvc_resize_launch made = cvc_resize_launch_of(params->resize);
+  params->finish.values_offset = static_cast<uint32_t>((made.shared_bytes + 15) / 16 * 16);
+}
+
+void cvc_launch_preprocess(const cvc_preprocess_params *params, cvc_device_launch *launch) {
+  const cvc_resize_launch made = cvc_resize_launch_of(params->resize);
+  const uint32_t values = params->resize.channels * cvc_preprocess_values * sizeof(uint32_t);
+  *launch = {made.blocks, made.kernel == cvc_resize_wide_tiles ? 1u : 0u,
+             params->finish.values_offset + values};
 }
 
 } // extern "C"

@@ -14,6 +14,7 @@ mod operand;
 mod output;
 pub mod pillow_resize;
 pub mod preprocess;
+pub mod preprocess_params;
 pub mod reformat;
 pub mod reformat_params;
 pub mod resize_params;

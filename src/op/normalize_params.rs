@@ -210,6 +210,21 @@ impl NormalizeOperand<'_> {
 }
 
 impl NormalizeValues {
+    /// Nothing but zeros, where nothing is normalized.
+    pub const NONE: NormalizeValues = NormalizeValues {
+        base: View::NOWHERE,
+        scale: View::NOWHERE,
+        scale_values_double: [0.0; 4],
+        base_values: [0.0; 4],
+        scale_values: [0.0; 4],
+        global_scale: 0.0,
+        global_shift: 0.0,
+        epsilon: 0.0,
+        scale_is_deviation: 0,
+        src_kind: 0,
+        dst_kind: 0,
+    };
+
     /// Errors: `NotSupported` for other kinds than U8, S8, U16, S16, S32, F16, F32 and F64; `InvalidValue` for no values or
     /// more than four; `NullPointer` for a tensor at address 0.
     pub fn new(

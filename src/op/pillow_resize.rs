@@ -4,13 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use crate::backend::{self, ByteRange, Launch};
+use crate::backend::ByteRange;
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::{self, DtypeKind, Handle, ObjectRef};
-use crate::op::device_launch::BLOCK;
+use crate::op::launch;
 use crate::op::operand::Operand;
 use crate::op::output::Output;
+use crate::op::preprocess_params::{Finish, PreprocessParams};
 use crate::op::resize_params::{
     FinishedResize, Geometry, Resize, ResizeOptions, ResizeView, Size, MAX_IMAGES,
 };
@@ -104,8 +105,10 @@ pub(super) struct Launches {
     device: i32,
     stream: &'static Stream,
     images: i32,
+    /// What becomes of the samples before they are put into `dst`.
+    finish: Option<Finish>,
     open: SmallVec<[Batch; 1]>,
-    ready: Vec<Ready>,
+    ready: SmallVec<[Ready; 1]>,
     tables: SmallVec<[Arc<Table>; 4]>,
 }
 
@@ -116,9 +119,18 @@ impl Launches {
             device,
             stream,
             images,
+            finish: None,
             open: SmallVec::new(),
-            ready: Vec::new(),
+            ready: SmallVec::new(),
             tables: SmallVec::new(),
+        }
+    }
+
+    /// Launches of the fused preprocess kernel, of U8. They may be queued where they are all `is_tiled`.
+    pub(super) fn finishing(self, finish: Finish) -> Launches {
+        Launches {
+            finish: Some(finish),
+            ..self
         }
     }
 
@@ -132,9 +144,13 @@ impl Launches {
         let place = match self.open.iter().position(|batch| batch.options == options) {
             Some(place) => place,
             None => {
+                let resize = Resize::new(options, self.images)?;
                 self.open.push(Batch {
                     options,
-                    resize: Resize::new(options, self.images)?,
+                    resize: match self.finish {
+                        Some(_) => resize.with_packed_tiles(),
+                        None => resize,
+                    },
                     ranges: Ranges::new(),
                 });
                 self.open.len() - 1
@@ -180,25 +196,26 @@ impl Launches {
         }
     }
 
+    /// Of closed ones.
+    pub(super) fn is_tiled(&self) -> bool {
+        self.ready.iter().all(|ready| ready.finished.is_tiled())
+    }
+
     /// Queues all launches of closed ones, among the work of a submission.
     pub(super) fn queue(&self) -> Result<()> {
         for table in &self.tables {
             table.order(self.stream)?;
         }
-        let backend = backend::current()?;
         for ready in &self.ready {
-            let device = ready.finished.device_launch();
-            let launch = Launch {
-                kernel: device.kernel,
-                params: ready.finished.as_bytes(),
-                items: ready.finished.items,
-                items_per_task: ready.finished.items_per_task,
-                grid: device.grid,
-                block: BLOCK,
-                shared_bytes: device.shared_bytes,
-                ranges: &ready.ranges,
-            };
-            backend.launch(self.device, self.stream.handle(), &launch)?;
+            let Ready { finished, ranges } = ready;
+            let work = (finished.items, finished.items_per_task);
+            match &self.finish {
+                None => launch::rows(self.stream, finished.params(), work, ranges)?,
+                Some(finish) => {
+                    let params = PreprocessParams::new(finished, finish);
+                    launch::rows(self.stream, &params, work, ranges)?;
+                }
+            }
         }
         Ok(())
     }

@@ -14,7 +14,10 @@
 //! - F16: a float intermediate; the last sum is rounded from double to half precision, once, half to even.
 //! - NEAREST, and images whose size does not change: the elements as they are, of any of these types or U32.
 
+use std::cell::RefCell;
 use std::mem::{align_of, offset_of, size_of};
+
+use smallvec::SmallVec;
 
 use crate::backend::{Kernel, MAX_PARAMS_BYTES};
 use crate::error::{Result, Status};
@@ -24,11 +27,18 @@ use crate::op::device_launch::{kernels, DeviceLaunch, LaunchAnswer};
 use crate::op::resize_table::{
     vertical_first, PassOrderRule, ResizeFilter, ResizeTable, TableForm, TableHeader,
 };
+use crate::op::view::ParameterBlock;
 pub use crate::op::view::View as ResizeView;
 
 extern "C" {
     fn cvc_host_resize(params: *const libc::c_void, begin: i64, end: i64);
-    fn cvc_plan_resize(params: *mut ResizeParams, index: i32, most_across: i32, most_down: i32);
+    fn cvc_plan_resize(
+        params: *mut ResizeParams,
+        index: i32,
+        most_across: i32,
+        most_down: i32,
+        packed: i32,
+    );
     fn cvc_launch_resize(params: *const ResizeParams, launch: *mut LaunchAnswer);
 }
 
@@ -39,7 +49,7 @@ pub static RESIZE_KERNELS: [Kernel; 3] = kernels(
 );
 
 /// Geometries that one launch takes.
-pub const MAX_IMAGES: usize = 31;
+pub const MAX_IMAGES: usize = 28;
 /// Channels (lanes of the element type among them) that an image may have.
 pub const MAX_CHANNELS: u32 = 4;
 
@@ -88,7 +98,7 @@ const _: () = {
     assert!(offset_of!(ResizeImage, vertical_table) == 104);
     assert!(offset_of!(ResizeImage, items) == 112);
     assert!(offset_of!(ResizeImage, vertical_first) == 116);
-    assert!(size_of::<ResizeParams>() == 4000);
+    assert!(size_of::<ResizeParams>() == 3616);
     assert!(size_of::<ResizeParams>() <= MAX_PARAMS_BYTES);
     assert!(offset_of!(ResizeParams, batch) == 16);
     assert!(offset_of!(ResizeParams, images) == 32);
@@ -152,40 +162,90 @@ pub struct Geometry<'a> {
     pub vertical: Option<PlacedTable<'a>>,
 }
 
+/// All that an image's tiling depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TilingKey {
+    strides: [(i64, i64); 2],
+    sizes: [i32; 4],
+    taps: (i32, i32),
+    kind: u32,
+    channels: u32,
+    flags: u32,
+    batch: i32,
+    vertical_first: u32,
+    packed: bool,
+}
+
+const MAX_TILINGS: usize = 8;
+
+/// The tilings that a thread chose last, the oldest of which goes first.
+struct Tilings {
+    known: [Option<(TilingKey, [u8; 8])>; MAX_TILINGS],
+    next: usize,
+}
+
+thread_local! {
+    static TILINGS: RefCell<Tilings> = const {
+        RefCell::new(Tilings {
+            known: [None; MAX_TILINGS],
+            next: 0,
+        })
+    };
+}
+
+impl Tilings {
+    fn find(&self, key: &TilingKey) -> Option<[u8; 8]> {
+        let mut known = self.known.iter().flatten();
+        known
+            .find(|(known, _)| known == key)
+            .map(|(_, tiling)| *tiling)
+    }
+
+    fn keep(&mut self, key: TilingKey, tiling: [u8; 8]) {
+        self.known[self.next] = Some((key, tiling));
+        self.next = (self.next + 1) % MAX_TILINGS;
+    }
+}
+
 /// A launch to be.
 #[derive(Clone, Debug)]
 pub struct Resize {
     options: ResizeOptions,
-    params: ResizeParams,
-    costs: Vec<Cost>,
+    params: Box<ResizeParams>,
+    /// Tiles are cut as if the results lay as the sources do.
+    packed: bool,
+    costs: SmallVec<[Cost; 1]>,
 }
 
 /// A launch's numbers for [`crate::backend::Launch`].
 #[derive(Clone, Debug)]
 pub struct FinishedResize {
-    params: ResizeParams,
+    params: Box<ResizeParams>,
     pub items: i64,
     pub items_per_task: i64,
 }
 
-impl FinishedResize {
-    /// How a device launches it.
-    pub fn device_launch(&self) -> DeviceLaunch {
+// SAFETY: `repr(C)` numbers; the size is the sum of the fields' sizes, so there is no padding.
+unsafe impl ParameterBlock for ResizeParams {
+    fn device_launch(&self) -> DeviceLaunch {
         let mut answer = LaunchAnswer::default();
         // SAFETY: both are read and written as the types that they are.
-        unsafe { cvc_launch_resize(&self.params, &mut answer) };
+        unsafe { cvc_launch_resize(self, &mut answer) };
         answer.of(&RESIZE_KERNELS)
     }
+}
 
+impl FinishedResize {
     /// The parameter block.
-    pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: the struct is plain numbers without padding (its size is the sum of its fields').
-        unsafe {
-            std::slice::from_raw_parts(
-                std::ptr::from_ref(&self.params).cast::<u8>(),
-                size_of::<ResizeParams>(),
-            )
-        }
+    pub fn params(&self) -> &ResizeParams {
+        &self.params
+    }
+
+    /// Every image is resized in tiles where the kernel has such.
+    pub fn is_tiled(&self) -> bool {
+        self.params.images[..self.params.image_count as usize]
+            .iter()
+            .all(|image| image.tiling != [0; 8])
     }
 }
 
@@ -231,7 +291,7 @@ impl Resize {
         }
         Ok(Resize {
             options,
-            params: ResizeParams {
+            params: Box::new(ResizeParams {
                 kind: kind as u32,
                 channels,
                 flags,
@@ -239,9 +299,18 @@ impl Resize {
                 batch,
                 reserved: [0; 3],
                 images: [ResizeImage::default(); MAX_IMAGES],
-            },
-            costs: Vec::new(),
+            }),
+            packed: false,
+            costs: SmallVec::new(),
         })
+    }
+
+    /// For a kernel that puts samples elsewhere than tiles would: it needs every image tiled, see [`FinishedResize::is_tiled`].
+    pub fn with_packed_tiles(self) -> Resize {
+        Resize {
+            packed: true,
+            ..self
+        }
     }
 
     /// The tables that images of this geometry need: horizontal, then vertical; none for a pass that is skipped.
@@ -305,11 +374,47 @@ impl Resize {
             tiling: [0; 8],
         };
         let taps = |table: Option<PlacedTable>| table.map_or(0, |table| table.header.max_count);
-        let (across, down) = (taps(geometry.horizontal), taps(geometry.vertical));
-        // SAFETY: the block is the kernels' own type, and the image is filled but for its tiling.
-        unsafe { cvc_plan_resize(&mut self.params, index as i32, across, down) };
+        self.tile(index, taps(geometry.horizontal), taps(geometry.vertical));
         self.params.image_count += 1;
         Ok(())
+    }
+
+    /// Fills an image's tiling in, whose choice takes a few microseconds: a thread remembers its last ones.
+    fn tile(&mut self, index: usize, most_across: i32, most_down: i32) {
+        let image = &self.params.images[index];
+        let key = TilingKey {
+            strides: [image.src, image.dst].map(|view| (view.stride_c, view.stride_w)),
+            sizes: [
+                image.src_width,
+                image.src_height,
+                image.dst_width,
+                image.dst_height,
+            ],
+            taps: (most_across, most_down),
+            kind: self.params.kind,
+            channels: self.params.channels,
+            flags: self.params.flags,
+            batch: self.params.batch,
+            vertical_first: image.vertical_first,
+            packed: self.packed,
+        };
+        let known = TILINGS.with_borrow(|tilings| tilings.find(&key));
+        if let Some(tiling) = known {
+            self.params.images[index].tiling = tiling;
+            return;
+        }
+        // SAFETY: the block is the kernels' own type, and the image is filled but for its tiling.
+        unsafe {
+            cvc_plan_resize(
+                &mut *self.params,
+                index as i32,
+                most_across,
+                most_down,
+                i32::from(self.packed),
+            )
+        };
+        let tiling = self.params.images[index].tiling;
+        TILINGS.with_borrow_mut(|tilings| tilings.keep(key, tiling));
     }
 
     /// How many geometries were pushed.

@@ -56,6 +56,15 @@ impl Extents {
 }
 
 impl View {
+    /// Of nothing.
+    pub const NOWHERE: View = View {
+        data: 0,
+        stride_n: 0,
+        stride_c: 0,
+        stride_h: 0,
+        stride_w: 0,
+    };
+
     /// Whether both name the same elements: strides count only where there is more than one step.
     pub fn is_same(&self, other: &View, extents: &Extents) -> bool {
         let same = |extent: i64, a: i64, b: i64| extent <= 1 || a == b;

@@ -11,8 +11,9 @@ use crate::op::normalize_params::NormalizeValues;
 use crate::op::nv12_params::ColorMatrix;
 use crate::op::operand::Operand;
 use crate::op::pillow_resize::Resampling;
+use crate::op::preprocess_params::{is_fused, Finish};
 use crate::op::resize_params::Size;
-use crate::op::resize_table::MAX_SIZE;
+use crate::op::resize_table::{ResizeFilter, MAX_SIZE};
 use crate::op::view::{Extents, View};
 
 /// Where the result goes.
@@ -187,6 +188,46 @@ impl<'a> Plan<'a> {
         self.normalization
             .iter()
             .flat_map(|normalizing| normalizing.factors.tensors())
+    }
+
+    /// What becomes of a sample of U8 after the resize; `None` where the fused kernel does not do it.
+    pub fn finish(&self) -> Result<Option<Finish>> {
+        let same_for_all = |tensor: &Operand| {
+            let own = &tensor.extents;
+            (own.images, own.height, own.width) == (1, 1, 1)
+        };
+        let converted = self
+            .conversion
+            .as_ref()
+            .map_or(Dtype::U8, |converting| converting.dtype);
+        if self.resampling.filter == ResizeFilter::Nearest
+            || self.resampling.premultiply_alpha
+            || ![converted, self.target.dtype]
+                .iter()
+                .all(|dtype| is_fused(dtype.kind()))
+            || !self.factors().all(same_for_all)
+        {
+            return Ok(None);
+        }
+        let conversion = self.conversion.as_ref().map(|converting| {
+            let Conversion {
+                alpha,
+                beta,
+                rounding,
+            } = *converting.conversion;
+            (converted.kind(), (alpha, beta), rounding)
+        });
+        let normalize = match &self.normalization {
+            Some(normalizing) => Some(normalizing.values(0, 0, (converted, self.target.dtype))?),
+            None => None,
+        };
+        let dst = self.target.dtype.kind();
+        Ok(Some(Finish::new(
+            conversion,
+            normalize,
+            self.swap_channels,
+            dst,
+        )))
     }
 
     fn check_dtypes(&self) -> Result<()> {

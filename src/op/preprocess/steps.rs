@@ -1,6 +1,7 @@
 //! Carries a plan out by the operators' kernels, each step from one place to the next.
 //!
-//! The kernels are NV12 to RGB, resize, convert and normalize, or reformat where none of these is the last. A crop is
+//! One kernel does all that can be done in one pass. Else the kernels are NV12 to RGB, resize, convert and normalize, or
+//! reformat where none of these is the last. A crop is
 //! where a view begins, a flip and a swap are views with negative strides, a reformat is the strides of what is written.
 //! The last kernel writes to dst, those before it to memory from the cache, whose references go when all is queued.
 
@@ -105,9 +106,11 @@ pub fn run(stream: &'static Stream, input: &Input, plan: &Plan, to: &Operand) ->
         ranges,
     };
     let pixels = work.rgb_of_nv12(input)?;
-    let pieces = work.resize(input, pixels)?;
-    let pieces = work.turn(pieces);
-    work.finish(input, pieces)?;
+    if !work.fuse(input, &pixels)? {
+        let pieces = work.resize(input, pixels)?;
+        let pieces = work.turn(pieces);
+        work.finish(input, pieces)?;
+    }
     let mut accesses: ObjectAccesses = input.accesses.iter().copied().collect();
     accesses.push((to.object, AccessKind::Write));
     accesses.extend(
@@ -214,6 +217,46 @@ impl Work<'_> {
         let element = source.dtype.bytes() as i64;
         let quick = |part| is_quick(part, &self.target_channels(turned, part), element);
         plan.resampling.filter == ResizeFilter::Nearest || parts.iter().all(quick)
+    }
+
+    /// One kernel for all that is left, where there is one: every source is resized in tiles, and what becomes of a sample
+    /// depends on its value and channel alone.
+    fn fuse(&mut self, input: &Input, pixels: &[Option<Parts>]) -> Result<bool> {
+        let plan = self.plan;
+        let Some(finish) = plan.finish()? else {
+            return Ok(false);
+        };
+        let sources = || plan.sources.iter().zip(pixels);
+        let is_whole = |(source, parts): (&Source, &Option<Parts>)| {
+            let whole = parts.as_ref().is_some_and(|parts| parts.len() == 1);
+            whole && source.dtype == Dtype::U8 && plan.is_resized(source)
+        };
+        if !sources().all(is_whole) {
+            return Ok(false);
+        }
+        let parts_of = |parts: &Option<Parts>| parts.as_ref().map_or(Parts::new(), Parts::clone);
+        if sources().all(|(source, parts)| self.resizes_into_target(source, &parts_of(parts))) {
+            return Ok(false);
+        }
+        let mut ranges = self.ranges.clone();
+        ranges.extend(self.scratch.iter().map(Scratch::range));
+        let images = plan.sources[0].images as i32;
+        let mut launches = Launches::new(input.src.device(), self.stream, images).finishing(finish);
+        for (source, parts) in sources() {
+            for part in parts_of(parts) {
+                let options = plan.resampling.options(source.dtype.kind(), part.channels);
+                let sizes = plan.sizes(source);
+                let dst = self.turned_target(source.first_image);
+                let ranges = ranges.iter().copied();
+                launches.push(options, (part.view, sizes.0), (dst, sizes.1), ranges)?;
+            }
+        }
+        launches.close();
+        let fused = launches.is_tiled();
+        if fused {
+            self.resize = Some(launches);
+        }
+        Ok(fused)
     }
 
     /// Everything that is not yet in the result, in its size.

@@ -104,7 +104,9 @@ fn resize(
     while begin < finished.items {
         let end = (begin + step).min(finished.items);
         // SAFETY: the block's views and tables are the vectors above, which outlive the call.
-        unsafe { (RESIZE_KERNELS[0].host)(finished.as_bytes().as_ptr().cast(), begin, end) };
+        unsafe {
+            (RESIZE_KERNELS[0].host)(finished.params().as_bytes().as_ptr().cast(), begin, end)
+        };
         begin = end;
     }
     dst
