@@ -20,7 +20,7 @@ build: ## build the release library (target/release/libcvc.so, libcvc.a) and che
 test: ## set up what is missing, then run every check and test
 	scripts/test.sh
 
-test-long: ## the tests that take long: ignored and long ones, and the sanitizers
+test-long: ## the tests that take long: ignored and long ones, the emulated GPU, the sanitizers
 	scripts/test_long.sh
 
 demo: ## show a real video going through libcvc; ARGS="--frames 500" and such reach the program

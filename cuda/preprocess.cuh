@@ -36,9 +36,13 @@ static_assert(sizeof(cvc_preprocess_params) == 3824, "the Rust mirror has this s
 // Values of a sample.
 constexpr int cvc_preprocess_values = 256;
 
+CVC_HD inline uint32_t cvc_preprocess_swapped(uint32_t channel) {
+  return channel != 1 && channel < 3 ? 2 - channel : channel;
+}
+
 // The channel of the result that a channel of the source becomes.
 CVC_HD inline uint32_t cvc_preprocess_channel(const cvc_preprocess_finish &finish, uint32_t channel) {
-  return finish.swaps != 0 && channel != 1 && channel < 3 ? 2 - channel : channel;
+  return finish.swaps != 0 ? cvc_preprocess_swapped(channel) : channel;
 }
 
 // An element of any kind of at most 4 bytes, from its bits.

@@ -74,7 +74,10 @@ stage set-up set_up
 stage format check_format
 stage lint lint
 stage build-tests build_tests
-if passed; then stage rust-tests rust_tests; fi
+if passed; then
+  stage rust-tests rust_tests
+  stage emulated-gpu scripts/emulated_gpu.sh
+fi
 stage build-release build_release
 if passed; then
   stage header scripts/check_header.sh

@@ -53,6 +53,7 @@ stage set-up set_up
 stage rust-ignored ignored_tests
 stage python-long python_long
 stage c-long c_long
+stage emulated-gpu scripts/emulated_gpu.sh 10
 stage asan address_sanitizer
 stage tsan thread_sanitizer
 end_stages

@@ -19,6 +19,8 @@
 #include "convert_to.cu"
 #include "flip.cu"
 #include "normalize.cu"
+#include "nv12.cu"
+#include "preprocess.cu"
 #include "reformat.cu"
 #include "resize.cu"
 
@@ -30,6 +32,18 @@ void cvc_host_normalize(const void *, int64_t, int64_t);
 void cvc_host_normalize_var_shape(const void *, int64_t, int64_t);
 void cvc_host_reformat(const void *, int64_t, int64_t);
 void cvc_host_resize(const void *, int64_t, int64_t);
+void cvc_host_preprocess(const void *, int64_t, int64_t);
+void cvc_host_nv12(const void *, int64_t, int64_t);
+
+// What the library asks before a launch, of cuda/host/device_launches.cpp.
+struct cvc_device_launch {
+  int64_t blocks;
+  uint32_t kernel;
+  uint32_t shared_bytes;
+};
+void cvc_plan_resize(cvc_resize_params *, int32_t, int32_t, int32_t, int32_t);
+void cvc_plan_preprocess(cvc_preprocess_params *);
+void cvc_launch_preprocess(const cvc_preprocess_params *, cvc_device_launch *);
 }
 
 #if defined(CVC_EMULATED)
@@ -39,7 +53,7 @@ inline void to_device(void *device, const void *host, size_t bytes) { memcpy(dev
 inline void from_device(void *host, const void *device, size_t bytes) { memcpy(host, device, bytes); }
 template <class Params>
 void launch(void (*kernel)(Params), const Params &params, int64_t blocks, size_t shared = 0) {
-  emu_launch([&] { kernel(params); }, blocks, 256, shared);
+  emulated_launch([&] { kernel(params); }, blocks, 256, shared);
 }
 #else
 #define CUDA_CHECK(call)                                                                                     \
@@ -297,6 +311,13 @@ inline void launch_resize(const cvc_resize_params &params) {
   const cvc_resize_launch plan = cvc_resize_launch_of(params);
   void (*const kernels[])(cvc_resize_params) = {cvc_resize, cvc_resize_fixed, cvc_resize_fixed_wide};
   launch(kernels[plan.kernel], params, plan.blocks, static_cast<size_t>(plan.shared_bytes));
+}
+
+inline void launch_preprocess(cvc_preprocess_params &params) {
+  cvc_plan_preprocess(&params);
+  cvc_device_launch plan;
+  cvc_launch_preprocess(&params, &plan);
+  launch(plan.kernel == 0 ? cvc_preprocess : cvc_preprocess_wide, params, plan.blocks, plan.shared_bytes);
 }
 
 #endif
