@@ -93,6 +93,19 @@ static void five_calls(void) {
   CHECK(cvc_op_reformat(stream, normal, planar));
 }
 
+static void fused(void) {
+  cvc_preprocess_params_t params;
+  memset(&params, 0, sizeof params);
+  params.struct_size = sizeof params;
+  params.flags = CVC_PREPROCESS_FLIP;
+  params.flip_code = 1;
+  params.filter = CVC_FILTER_LINEAR;
+  params.convert_dtype = CVC_DTYPE_F32;
+  params.alpha = 1.0 / 255;
+  params.normalize = &normalize;
+  CHECK(cvc_op_preprocess(stream, frame, planar, &params));
+}
+
 static void five_calls_new(void) {
   cvc_tensor_t a, b, c, d, e;
   CHECK(cvc_op_pillow_resize_new(stream, frame, 224, 224, CVC_FILTER_LINEAR, 0, &a));
@@ -149,6 +162,7 @@ int main(void) {
   report("flip of 224x224x3", flip);
   report("chain of five calls, 1080p -> 224, outputs given", five_calls);
   report("chain of five calls, outputs from the cache", five_calls_new);
+  report("the chain as one preprocess, output given", fused);
   make_current(0);
   report("flip_new of 16x16x3, no context current", flip_new);
   report("chain of five calls, no context current", five_calls);

@@ -254,6 +254,7 @@ def main() -> None:
             lambda s=planes, t=packed_out: equal(view(t[0]), view(s[0]).permute(0, 2, 3, 1)),
         )
     resizes(bytes_in, theirs, rival, count)
+    chains(bytes_in)
     host_times()
 
 
@@ -306,6 +307,81 @@ def resizes(bytes_in: list[cvc.Tensor], theirs: dict[int, Any], rival: Any, coun
             expected_of,
             limit,
         )
+
+
+def chains(bytes_in: list[cvc.Tensor]) -> None:
+    """Resize, flip, convert, normalize, reformat: in one pass, and in the five calls of either."""
+    scaled = cvc.Convert(np.float32, 1 / 255)
+    mean, deviation = [0.485, 0.456, 0.406], [4.367, 4.464, 4.444]
+    rival_stream = cvcuda.as_stream(torch_stream) if cvcuda else None
+    for frames, limit in ((FRAMES, 65.0), (1, 12.0)):
+        title = f"chain of five, {frames} to 224 f32 NCHW"
+        if wanted and not any(part in title for part in wanted):
+            continue
+        sources = bytes_in if frames == FRAMES else filled((1, HEIGHT, WIDTH, 3), np.uint8, "NHWC")
+        shape = (frames, 224, 224, 3)
+        resized, flipped = tensors(shape, np.uint8, "NHWC"), tensors(shape, np.uint8, "NHWC")
+        floats, normal = tensors(shape, np.float32, "NHWC"), tensors(shape, np.float32, "NHWC")
+        planar = tensors((frames, 3, 224, 224), np.float32, "NCHW")
+        fused = tensors((frames, 3, 224, 224), np.float32, "NCHW")
+
+        def five(i: int, s: Any = sources, steps: Any = (resized, flipped, floats, normal, planar)):
+            a, b, c, d, e = (step[i % 2] for step in steps)
+            cvc.pillowresize_into(a, s[i % 2], stream=stream)
+            cvc.flip_into(b, a, 1, stream=stream)
+            cvc.convertto_into(c, b, 1 / 255, stream=stream)
+            cvc.normalize_into(d, c, mean, deviation, stream=stream)
+            cvc.reformat_into(e, d, stream=stream)
+
+        def one(i: int, s: Any = sources, t: Any = fused) -> None:
+            cvc.preprocess_into(
+                t[i % 2],
+                s[i % 2],
+                flip=1,
+                convert=scaled,
+                normalize=cvc.Normalize(mean, deviation),
+                stream=stream,
+            )
+
+        rival = None
+        if cvcuda:
+            steps = [
+                [as_rival(tensor, layout) for tensor in group]
+                for group, layout in (
+                    (sources, "NHWC"),
+                    (resized, "NHWC"),
+                    (flipped, "NHWC"),
+                    (floats, "NHWC"),
+                    (normal, "NHWC"),
+                    (planar, "NCHW"),
+                )
+            ]
+            factors = [
+                as_rival(
+                    cvc.as_tensor(
+                        torch.tensor(list(values), device="cuda").reshape(1, 1, 1, 3), "NHWC"
+                    ),
+                    "NHWC",
+                )
+                for values in (mean, deviation)
+            ]
+
+            def rival(i: int, steps: Any = steps, factors: Any = factors) -> None:
+                s, a, b, c, d, e = (step[i % 2] for step in steps)
+                cvcuda.pillowresize_into(
+                    a, s, cvcuda.Format.RGB8, cvcuda.Interp.LINEAR, stream=rival_stream
+                )
+                cvcuda.flip_into(b, a, 1, stream=rival_stream)
+                cvcuda.convertto_into(c, b, scale=1 / 255, offset=0.0, stream=rival_stream)
+                cvcuda.normalize_into(d, c, *factors, stream=rival_stream)
+                cvcuda.reformat_into(e, d, stream=rival_stream)
+
+        def check(five: Any = five, ours: Any = fused, theirs: Any = planar) -> None:
+            five(0)
+            equal(view(ours[0]), view(theirs[0]))
+
+        moved = frames * (HEIGHT * WIDTH * 3 + 224 * 224 * 3 * 4)
+        row(title, moved, one, {"our five calls": five, "cvcuda": rival}, check, limit)
 
 
 def host_nanoseconds(work: Callable[[], Any]) -> float:

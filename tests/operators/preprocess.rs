@@ -578,3 +578,25 @@ fn the_memory_between_steps_is_used_again() {
     assert!(values[..3].iter().all(|&value| value != 0.0));
     stream.finish();
 }
+
+/// One kernel does it all where elements have at most 4 bytes: nothing lies between its steps.
+#[test]
+fn a_single_pass_takes_no_memory() {
+    let stream = Stream::new();
+    let src = nhwc([2, 60, 80, 3], CVC_DTYPE_U8);
+    src.put(&stream, &[7u8; 2 * 60 * 80 * 3]);
+    let own = normalize_params(&[0.5], &[2.0]);
+    for (dtype, is_one_pass) in [(CVC_DTYPE_F32, true), (CVC_DTYPE_F64, false)] {
+        let dst = Tensor::new("NCHW", &[2, 3, 20, 24], dtype);
+        let mut params = preprocess_params();
+        params.flags = CVC_PREPROCESS_FLIP | CVC_PREPROCESS_SWAP_CHANNELS;
+        (params.filter, params.flip_code) = (CVC_FILTER_LINEAR, 1);
+        (params.convert_dtype, params.alpha) = (CVC_DTYPE_F32, 0.5);
+        params.normalize = &own;
+        let before = entries();
+        // SAFETY: live handles and a struct.
+        ok(unsafe { cvc_op_preprocess(stream.0, src.0, dst.0, &params) });
+        assert_eq!(entries() == before, is_one_pass);
+        stream.finish();
+    }
+}
