@@ -145,6 +145,10 @@ fn device_kernels(nvcc: &Path) {
         .arg("-I")
         .arg(manifest_dir().join("cuda"));
     command.args(code_flags(&architectures()));
+    // A sixth of the bytes, for drivers that an image of this compiler needs anyway.
+    if release(nvcc).is_some_and(|major| major >= 13) {
+        command.arg("--compress-mode=size");
+    }
     let inputs = Fingerprint::of(&(words(&command), version(nvcc)));
     inputs.unless_fresh(&fatbin(), || {
         command.args(["--threads", &env::var("NUM_JOBS").unwrap_or("1".into())]);

@@ -261,6 +261,34 @@ static void *open_latch(void *latch) {
   return NULL;
 }
 
+// Memory whose work is pending may pass the limit. Live again it may not: what does not fit is no longer
+// indexed.
+static void pending_memory_that_is_live_again_respects_the_limit(void) {
+  cvc_cache_t cache = new_cache(-1);
+  cvc_stream_t stream = NULL;
+  REQUIRE_OK(cvc_stream_create(0, 0, &stream));
+  CHECK_OK(cvc_cache_set_limit(cache, 0, 1 << 20));
+  uint64_t latch = hold(stream);
+  cvc_tensor_t tensors[8];
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 8; ++i) {
+      tensors[i] = make(cache, 1024, 1024, 1, CVC_DTYPE_U8, stream);
+      if (round == 0)
+        CHECK_OK(cvc_fill_zero(stream, tensors[i]));
+    }
+    CHECK_EQ(bytes_of(cache), 1 << 20);
+    CHECK_EQ(check_stats(cache, 0).unindexed_bytes, 7 << 20);
+    for (int i = 0; i < 8; ++i)
+      CHECK_OK(cvc_tensor_release(tensors[i]));
+    CHECK_EQ(bytes_of(cache), 8 << 20);
+  }
+  let_go(latch);
+  CHECK_OK(cvc_stream_synchronize(stream, -1));
+  CHECK(bytes_of(cache) <= 1 << 20);
+  CHECK_OK(cvc_stream_destroy(stream));
+  end_cache(cache);
+}
+
 static void clear_returns_after_pending_work(void) {
   cvc_cache_t cache = new_cache(-1);
   cvc_stream_t stream = new_stream();
@@ -420,6 +448,7 @@ int main(void) {
   RUN(limit_zero_keeps_nothing);
   RUN(the_limit_bounds_what_is_retained);
   RUN(pending_memory_on_an_ordered_stream);
+  RUN(pending_memory_that_is_live_again_respects_the_limit);
   RUN(clear_returns_after_pending_work);
   RUN(clear_leaves_live_objects_alone);
   RUN(peak_and_driver_bytes);

@@ -201,7 +201,23 @@ static void wrong_arguments(void) {
   CHECK_ERROR(cvc_host_latch_create(stream, NULL), CVC_STATUS_NULL_POINTER, "latch");
   CHECK_STATUS(cvc_host_latch_create(CVC_STREAM_NONE, &latch), CVC_STATUS_INVALID_STREAM);
   CHECK_ERROR(cvc_host_latch_open(0), CVC_STATUS_INVALID_HANDLE, "latch", "0");
+  CHECK_ERROR(cvc_stream_synchronize(stream, -2), CVC_STATUS_INVALID_ARGUMENT, "timeout_ns", "-2");
+  CHECK_ERROR(cvc_device_synchronize(0, INT64_MIN), CVC_STATUS_INVALID_ARGUMENT, "timeout_ns");
   if (two_devices()) {
+    // The default streams are the current device's.
+    cvc_tensor_t there = nhwc(1, 4, 4, 3, CVC_DTYPE_U8, CVC_STREAM_NONE);
+    unsigned char bytes[48];
+    CHECK_OK(cvc_device_set_current(1));
+    for (int i = 0; i < 3; ++i)
+      CHECK_ERROR(cvc_download(i == 0   ? NULL
+                               : i == 1 ? CVC_STREAM_LEGACY
+                                        : CVC_STREAM_PER_THREAD,
+                               there, bytes, NULL),
+                  CVC_STATUS_DEVICE_MISMATCH, "stream", "device 1", "device 0");
+    CHECK_OK(cvc_device_set_current(0));
+    CHECK_OK(cvc_download(NULL, there, bytes, NULL));
+    CHECK_OK(cvc_stream_synchronize(NULL, -1));
+    CHECK_OK(cvc_tensor_release(there));
     CHECK_OK(cvc_stream_create(1, 0, &far));
     uint64_t held = hold(far); // streams of two devices may wait for each other
     CHECK_OK(cvc_stream_wait_stream(stream, far));

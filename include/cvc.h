@@ -355,7 +355,8 @@ typedef struct cvc_image_data_t {
 
 /**
  * Tells the owner of wrapped memory, once, that nobody observes it any more and that its work is done. Runs inside a
- * library call of any thread, with no lock of the library held; it may call the library.
+ * library call of any thread, with no lock of the library held; it may call the library. A callback that releases the
+ * last reference to another wrap runs that one's callback inside itself: chains of thousands use the stack up.
  */
 typedef void (*cvc_release_fn)(void *context);
 
@@ -1140,9 +1141,13 @@ cvc_status_t cvc_cache_clear(cvc_cache_t cache,
                              cvc_scope_t scope);
 
 /**
- * The number of indexed entries: live, idle and pending; wraps count, views and streams do not.
+ * The number of indexed entries: live, idle and pending; wraps count, and so does, at 0 bytes, the idle shell that the last
+ * wrap of a kind leaves for the next. Views and streams do not.
  */
-cvc_status_t cvc_cache_count(cvc_cache_t cache, int32_t device, cvc_scope_t scope, uint64_t *count);
+cvc_status_t cvc_cache_count(cvc_cache_t cache,
+                             int32_t device,
+                             cvc_scope_t scope,
+                             uint64_t *count);
 
 /**
  * The bytes that indexed entries of all threads are charged.

@@ -36,7 +36,7 @@ fn choose() -> Result<Box<dyn Backend>> {
         }
         _ => fail!(
             Status::InvalidValue,
-            "CVC_BACKEND is {}, expected auto, cuda or host",
+            "CVC_BACKEND is \"{}\", expected auto, cuda or host",
             wanted.to_string_lossy()
         ),
     }

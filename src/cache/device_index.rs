@@ -330,6 +330,25 @@ impl DeviceIndex {
                     self.counters.hits_pending += 1;
                 }
             }
+            if (*entry).transient {
+                self.settle(entry);
+            }
+        }
+    }
+
+    /// An entry that was charged for its pending work alone is live again: it is indexed where the limit has room.
+    #[cold]
+    unsafe fn settle(&mut self, entry: *mut Entry) {
+        // SAFETY: as in `take`.
+        unsafe {
+            let charge = (*entry).charge;
+            self.retention.give_back(charge);
+            (*entry).transient = false;
+            if !self.retention.reserve(charge) {
+                self.counters.indexed_count -= 1;
+                self.counters.indexed_bytes -= charge;
+                (*entry).epoch = 0;
+            }
         }
     }
 

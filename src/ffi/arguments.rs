@@ -5,12 +5,12 @@ use std::mem::size_of;
 
 use super::constants::*;
 use super::structs::*;
-use crate::backend;
+use crate::backend::{self, STREAM_PER_THREAD};
 use crate::cache::Scope;
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::{self, ObjectKind, ObjectRef};
-use crate::timeline::{self, AccessKind, Stream};
+use crate::timeline::{self, AccessKind, Deadline, Stream};
 
 /// Structs larger than this are no version of anything.
 const MAX_STRUCT_SIZE: usize = 1 << 16;
@@ -158,7 +158,23 @@ pub fn stream_or_none(stream: cvc_stream_t, device: i32) -> Result<Option<&'stat
     if stream as usize == STREAM_NONE {
         return Ok(None);
     }
+    if stream as usize <= STREAM_PER_THREAD {
+        check_default_stream(stream as usize, device)?;
+    }
     timeline::resolve(stream as usize, device).map(Some)
+}
+
+/// The default streams are those of the thread's current device, as in CUDA.
+fn check_default_stream(handle: usize, device: i32) -> Result<()> {
+    let current = self::device(-1)?;
+    if current != device {
+        fail!(
+            Status::DeviceMismatch,
+            "stream is {handle}, a default stream of the thread's current device {current}, expected a stream of device \
+             {device}"
+        );
+    }
+    Ok(())
 }
 
 /// The stream of a call that needs one.
@@ -222,6 +238,17 @@ pub fn flags(flags: u32, known: u32, name: &str) -> Result<u32> {
 pub fn layout_bytes(layout: &[c_char; 16]) -> [u8; 16] {
     // SAFETY: both are 16 bytes, and every bit pattern is a byte.
     unsafe { std::mem::transmute(*layout) }
+}
+
+/// When a wait ends: never for -1.
+pub fn deadline(timeout_ns: i64) -> Result<Deadline> {
+    if timeout_ns < -1 {
+        fail!(
+            Status::InvalidArgument,
+            "timeout_ns is {timeout_ns}, expected nanoseconds, or -1 for no timeout"
+        );
+    }
+    Ok(Deadline::after_ns(timeout_ns))
 }
 
 /// `true` is done; `false` says that the timeout passed first.

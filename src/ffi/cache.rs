@@ -14,7 +14,6 @@ use crate::fail;
 use crate::memory;
 use crate::object::{self, Handle, ObjectKind};
 use crate::op::resize_store;
-use crate::timeline::Deadline;
 
 struct Default {
     cache: &'static Cache,
@@ -143,7 +142,8 @@ pub extern "C" fn cvc_cache_clear(
     })
 }
 
-/// The number of indexed entries: live, idle and pending; wraps count, views and streams do not.
+/// The number of indexed entries: live, idle and pending; wraps count, and so does, at 0 bytes, the idle shell that the last
+/// wrap of a kind leaves for the next. Views and streams do not.
 #[no_mangle]
 pub unsafe extern "C" fn cvc_cache_count(
     cache: cvc_cache_t,
@@ -274,7 +274,7 @@ pub extern "C" fn cvc_cache_synchronize(
 ) -> cvc_status_t {
     guard(|| {
         let device = arguments::device(device)?;
-        let done = cache::synchronize(find(cache)?, device, Deadline::after_ns(timeout_ns))?;
+        let done = cache::synchronize(find(cache)?, device, arguments::deadline(timeout_ns)?)?;
         arguments::done_in_time(done, timeout_ns)
     })
 }

@@ -8,7 +8,7 @@ use super::error::guard;
 use super::structs::*;
 use crate::backend::{self, BackendKind};
 use crate::cache;
-use crate::timeline::{self, Deadline};
+use crate::timeline;
 
 fn backend_code(kind: BackendKind) -> cvc_backend_t {
     match kind {
@@ -95,7 +95,7 @@ pub extern "C" fn cvc_device_set_current(device: i32) -> cvc_status_t {
 pub extern "C" fn cvc_device_synchronize(device: i32, timeout_ns: i64) -> cvc_status_t {
     guard(|| {
         let device = arguments::device(device)?;
-        let done = timeline::device_synchronize(device, Deadline::after_ns(timeout_ns))?;
+        let done = timeline::device_synchronize(device, arguments::deadline(timeout_ns)?)?;
         arguments::done_in_time(done, timeout_ns)?;
         cache::retire_everywhere(device);
         Ok(())

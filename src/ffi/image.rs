@@ -9,7 +9,6 @@ use super::error::{guard, guard_release};
 use super::structs::*;
 use super::tensor::{charge, check_device_pointer, foreign};
 use crate::object::{self, ForeignPlane, Format, ImageDesc, ImageRequest, ObjectKind};
-use crate::timeline::Deadline;
 
 /// Planes, channels and subsampling of a format.
 #[no_mangle]
@@ -206,7 +205,7 @@ pub extern "C" fn cvc_image_end_access(
 pub extern "C" fn cvc_image_synchronize(image: cvc_image_t, timeout_ns: i64) -> cvc_status_t {
     guard(|| {
         let image = arguments::image(image, "image")?;
-        let done = object::synchronize(&image, Deadline::after_ns(timeout_ns))?;
+        let done = object::synchronize(&image, arguments::deadline(timeout_ns)?)?;
         arguments::done_in_time(done, timeout_ns)
     })
 }

@@ -7,7 +7,7 @@ use super::structs::*;
 use crate::backend;
 use crate::cache;
 use crate::error::{Error, Result, Status};
-use crate::timeline::{self, Deadline};
+use crate::timeline;
 
 fn ready(done: bool, what: &str) -> Result<()> {
     if done {
@@ -85,7 +85,7 @@ pub extern "C" fn cvc_stream_query(stream: cvc_stream_t) -> cvc_status_t {
 pub extern "C" fn cvc_stream_synchronize(stream: cvc_stream_t, timeout_ns: i64) -> cvc_status_t {
     guard(|| {
         let stream = arguments::stream_alone(stream)?;
-        let done = stream.synchronize(Deadline::after_ns(timeout_ns))?;
+        let done = stream.synchronize(arguments::deadline(timeout_ns)?)?;
         arguments::done_in_time(done, timeout_ns)?;
         cache::retire_everywhere(stream.device());
         Ok(())
@@ -184,7 +184,7 @@ pub extern "C" fn cvc_event_query(event: cvc_event_t) -> cvc_status_t {
 #[no_mangle]
 pub extern "C" fn cvc_event_synchronize(event: cvc_event_t, timeout_ns: i64) -> cvc_status_t {
     guard(|| {
-        let done = timeline::event_synchronize(event as usize, Deadline::after_ns(timeout_ns))?;
+        let done = timeline::event_synchronize(event as usize, arguments::deadline(timeout_ns)?)?;
         arguments::done_in_time(done, timeout_ns)
     })
 }

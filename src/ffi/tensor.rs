@@ -15,7 +15,7 @@ use crate::object::{
     self, Dtype, ForeignMemory, Format, Layout, ObjectKind, ObjectRef, TensorDesc, TensorRequest,
     MAX_RANK,
 };
-use crate::timeline::{self, Deadline};
+use crate::timeline;
 
 #[inline(always)]
 fn rank(rank: i32, name: &str) -> Result<usize> {
@@ -427,7 +427,7 @@ pub extern "C" fn cvc_tensor_end_access(
 pub extern "C" fn cvc_tensor_synchronize(tensor: cvc_tensor_t, timeout_ns: i64) -> cvc_status_t {
     guard(|| {
         let tensor = arguments::tensor(tensor, "tensor")?;
-        let done = object::synchronize(&tensor, Deadline::after_ns(timeout_ns))?;
+        let done = object::synchronize(&tensor, arguments::deadline(timeout_ns)?)?;
         arguments::done_in_time(done, timeout_ns)
     })
 }
