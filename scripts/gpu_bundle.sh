@@ -21,6 +21,14 @@ mkdir -p "$BUNDLE"/{lib,scripts,rust_tests,benches,c_tests,wheels}
 say "building the library for every architecture"
 cargo build --locked --release --lib --target-dir "$GPU_TARGET"
 
+image=$(find "$GPU_TARGET"/release/build/cvc-*/out -name cvc_kernels.fatbin -printf '%T@ %p\n' | sort -rn | head -n 1 | cut -d ' ' -f 2)
+image_bytes=$(stat -c %s "$image")
+say "the kernels for every architecture are $((image_bytes >> 10)) KiB"
+[ "$image_bytes" -le $((12 << 20)) ] || {
+  say "that is more than 12 MiB"
+  exit 1
+}
+
 say "installing it, and building the C and C++ tests against it"
 "$CMAKE" -S cmake -B "$BUILD/gpu-cmake" -DCVC_SKIP_CARGO=ON -DCVC_CARGO_TARGET_DIR="$GPU_TARGET" \
   -DCMAKE_INSTALL_PREFIX="$BUILD/gpu-install" >/dev/null
