@@ -289,6 +289,82 @@ static void pending_memory_that_is_live_again_respects_the_limit(void) {
   end_cache(cache);
 }
 
+struct left_over {
+  cvc_cache_t cache;
+  cvc_stream_t stream;
+};
+
+static void *leave_pending(void *argument) {
+  const struct left_over *left = argument;
+  cvc_tensor_t tensors[8];
+  for (int i = 0; i < 8; ++i) {
+    tensors[i] = make(left->cache, 1024, 1024, 1, CVC_DTYPE_U8, left->stream);
+    CHECK_OK(cvc_fill_zero(left->stream, tensors[i]));
+  }
+  for (int i = 0; i < 8; ++i)
+    CHECK_OK(cvc_tensor_release(tensors[i]));
+  return NULL;
+}
+
+// The same of what a thread has left behind when it ended.
+static void memory_of_an_ended_thread_respects_the_limit(void) {
+  cvc_cache_t cache = new_cache(-1);
+  cvc_stream_t stream = NULL;
+  REQUIRE_OK(cvc_stream_create(0, 0, &stream));
+  CHECK_OK(cvc_cache_set_limit(cache, 0, 1 << 20));
+  uint64_t latch = hold(stream);
+  struct left_over left = {cache, stream};
+  pthread_t thread;
+  REQUIRE(pthread_create(&thread, NULL, leave_pending, &left) == 0);
+  REQUIRE(pthread_join(thread, NULL) == 0);
+  CHECK_EQ(bytes_of(cache), 8 << 20);
+  cvc_tensor_t tensors[8];
+  for (int i = 0; i < 8; ++i)
+    tensors[i] = make(cache, 1024, 1024, 1, CVC_DTYPE_U8, stream);
+  CHECK_EQ(check_stats(cache, 0).hits_pending, 8);
+  CHECK_EQ(bytes_of(cache), 1 << 20);
+  CHECK_EQ(check_stats(cache, 0).unindexed_bytes, 7 << 20);
+  for (int i = 0; i < 8; ++i)
+    CHECK_OK(cvc_tensor_release(tensors[i]));
+  let_go(latch);
+  CHECK_OK(cvc_stream_synchronize(stream, -1));
+  CHECK_OK(cvc_cache_synchronize(cache, 0, -1));
+  CHECK_EQ(bytes_of(cache), check_stats(cache, 0).idle_bytes);
+  CHECK(bytes_of(cache) <= 1 << 20);
+  CHECK_OK(cvc_cache_set_limit(cache, 0, 0));
+  CHECK_EQ(bytes_of(cache), 0);
+  CHECK_EQ(check_stats(cache, 0).idle_bytes, 0);
+  CHECK_OK(cvc_stream_destroy(stream));
+  end_cache(cache);
+}
+
+// A lowered limit is reached however much pending memory lies before what is idle.
+static void a_lowered_limit_passes_by_pending_memory(void) {
+  cvc_cache_t cache = new_cache(-1);
+  cvc_stream_t held = NULL, stream = NULL;
+  REQUIRE_OK(cvc_stream_create(0, 0, &held));
+  REQUIRE_OK(cvc_stream_create(0, 0, &stream));
+  uint64_t latch = hold(held);
+  enum { count = 300 };
+  static cvc_tensor_t tensors[count + 1];
+  for (int i = 0; i <= count; ++i) {
+    cvc_stream_t own = i < count ? held : stream;
+    tensors[i] = make(cache, 8, 8, 1 + i, CVC_DTYPE_U8, own);
+    CHECK_OK(cvc_fill_zero(own, tensors[i]));
+  }
+  CHECK_OK(cvc_stream_synchronize(stream, -1));
+  for (int i = 0; i <= count; ++i)
+    CHECK_OK(cvc_tensor_release(tensors[i]));
+  CHECK_EQ(check_stats(cache, 0).idle_count, 1);
+  CHECK_OK(cvc_cache_set_limit(cache, 0, 0));
+  CHECK_EQ(check_stats(cache, 0).idle_count, 0);
+  CHECK_EQ(check_stats(cache, 0).pending_count, count);
+  let_go(latch);
+  CHECK_OK(cvc_stream_destroy(held));
+  CHECK_OK(cvc_stream_destroy(stream));
+  end_cache(cache);
+}
+
 static void clear_returns_after_pending_work(void) {
   cvc_cache_t cache = new_cache(-1);
   cvc_stream_t stream = new_stream();
@@ -449,6 +525,8 @@ int main(void) {
   RUN(the_limit_bounds_what_is_retained);
   RUN(pending_memory_on_an_ordered_stream);
   RUN(pending_memory_that_is_live_again_respects_the_limit);
+  RUN(memory_of_an_ended_thread_respects_the_limit);
+  RUN(a_lowered_limit_passes_by_pending_memory);
   RUN(clear_returns_after_pending_work);
   RUN(clear_leaves_live_objects_alone);
   RUN(peak_and_driver_bytes);

@@ -206,10 +206,10 @@ static void arguments_that_do_not_agree(void) {
   bad = good;
   bad.convert_dtype = CVC_DTYPE_F32;
   bad.alpha = NAN;
-  REFUSED(CVC_STATUS_INVALID_VALUE, "alpha", "NaN");
+  REFUSED(CVC_STATUS_INVALID_VALUE, "params.alpha", "NaN");
   bad.alpha = 1;
   bad.round = 5;
-  REFUSED(CVC_STATUS_INVALID_ENUM, "round", "5");
+  REFUSED(CVC_STATUS_INVALID_ENUM, "params.round", "5");
   bad = good;
   bad.struct_size = 12;
   REFUSED(CVC_STATUS_INVALID_STRUCT_SIZE, "params.struct_size", "12");

@@ -24,7 +24,8 @@ struct finished_place {
 template <class T>
 CVC_DEVICE void put_samples(const finished_place &place, int row, uint32_t sample, uint32_t count,
                             const uint32_t (&words)[4]) {
-  // The quotient of a number below 2^18 by 1 to 4, from the product with its inverse rounded up.
+  // The quotient by 1 to 4 of a number that is not too large, from the product with its inverse rounded up.
+  static_assert(cvc_preprocess_most_samples <= 1 << 18, "the quotient is exact");
   uint32_t pixel =
       static_cast<uint32_t>(static_cast<uint64_t>(sample) * ((1u << 30) / place.channels + 1) >> 30);
   uint32_t channel = sample - pixel * place.channels;

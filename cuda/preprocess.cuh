@@ -33,6 +33,9 @@ struct cvc_preprocess_params {
 static_assert(sizeof(cvc_preprocess_finish) == 208, "the Rust mirror has this size");
 static_assert(sizeof(cvc_preprocess_params) == 3824, "the Rust mirror has this size; the most is 4096");
 
+// Samples of the longest row of a result that the kernel takes.
+constexpr int64_t cvc_preprocess_most_samples = 1 << 18;
+
 // Values of a sample.
 constexpr int cvc_preprocess_values = 256;
 

@@ -35,6 +35,9 @@ CVC_HD inline int cvc_resize_vertical_steps(int64_t rows) {
   return steps <= 2 ? static_cast<int>(steps) : steps <= 4 ? 4 : steps <= 6 ? 6 : 0;
 }
 
+// Sizes above it are rounded before the scale is computed, and positions with them.
+constexpr int64_t cvc_resize_most_exact = 1 << 24;
+
 // How many inputs `outputs` adjacent outputs reach over: the first ones of neighbours lie `in / out` apart,
 // rounded either way.
 CVC_HD inline int64_t cvc_resize_reach(int64_t outputs, int64_t in, int64_t out, int64_t most_taps) {
@@ -44,8 +47,8 @@ CVC_HD inline int64_t cvc_resize_reach(int64_t outputs, int64_t in, int64_t out,
 // Steps of the groups of 8 outputs that a table holds. Words of four inputs are read, so that what is summed
 // over begins up to three inputs early.
 CVC_HD inline int cvc_resize_group_steps(int64_t in, int64_t out, int64_t most_taps) {
-  if (in > 1 << 24) {
-    return 0; // their positions are rounded
+  if (in > cvc_resize_most_exact) {
+    return 0;
   }
   return cvc_resize_vertical_steps(cvc_resize_reach(cvc_resize_band_group, in, out, most_taps) + 3);
 }
@@ -153,7 +156,7 @@ inline cvc_resize_tiling cvc_resize_tiling_of(const cvc_resize_image &image, uin
   tiling.planar = !interleaved;
   const int64_t step = interleaved ? channels : 1;
   // The kernel counts bytes of a row in 32 bits.
-  if (image.src_width * step > INT32_MAX / 2 || image.dst_width * step > INT32_MAX / 2) {
+  if (image.src_width > cvc_resize_most_exact || image.src_width * step > INT32_MAX / 2 || image.dst_width * step > INT32_MAX / 2) {
     return none;
   }
   const auto across = [&](int64_t samples) {

@@ -19,7 +19,7 @@ compiler=${CXX:-g++}
 "$compiler" -std=c++17 -O2 -Wall -Wextra -c tests/emulated_gpu/emulator.cpp -o "$folder/emulator.o"
 wait $!
 "$compiler" "$folder/kernel_check.o" "$folder/emulator.o" "$archive" -o "$folder/kernel_check"
-checks() { "$folder/kernel_check" "$(($1 * factor))" "${CVC_CHECK_SEED:-1}" "$2" | grep -v '^resize: 0'; }
+checks() { "$folder/kernel_check" "$(($1 * factor))" "${CVC_CHECK_SEED:-1}" "$2"; }
 for kernel in flip convert_to normalize reformat nv12; do
   checks 100 "$kernel"
 done

@@ -446,12 +446,13 @@ int main(int argc, char **argv) {
                 {"resize", check_resize},
                 {"preprocess", check_preprocess},
                 {"nv12", check_nv12}};
+  const auto is_wanted = [&](const char *name) { return argc <= 3 || std::string(argv[3]) == name; };
   for (const auto &one : checks) {
     generator.seed(seed);
     const int64_t before = failures;
     const int64_t count =
         std::string(one.name).find("var_shape") != std::string::npos ? (cases + 9) / 10 : cases;
-    if (argc > 3 && std::string(argv[3]) != one.name) {
+    if (!is_wanted(one.name)) {
       continue;
     }
     for (int64_t i = 0; i < count; ++i) {
@@ -461,8 +462,15 @@ int main(int argc, char **argv) {
                 static_cast<long long>(failures - before));
     std::fflush(stdout);
   }
-  std::printf("resize: %lld images in tiles, %lld by sample\n", static_cast<long long>(tiled_images),
-              static_cast<long long>(sampled_images));
+  if (is_wanted("resize")) {
+    std::printf("resize: %lld images in tiles, %lld by sample\n", static_cast<long long>(tiled_images),
+                static_cast<long long>(sampled_images));
+  }
+  // A check of nothing is none.
+  if ((is_wanted("resize") && tiled_images == 0) || (is_wanted("preprocess") && fused_launches == 0)) {
+    std::printf("FAILED: no image was resized in tiles, or no launch was fused\n");
+    return 1;
+  }
   if (failures != 0) {
     std::printf("FAILED: %lld results differ\n", static_cast<long long>(failures));
     return 1;

@@ -67,6 +67,10 @@ void cvc_plan_resize(cvc_resize_params *params, int32_t index, int32_t most_acro
   cvc_resize_image planned = image;
   int most_shared = cvc_resize_most_shared;
   if (packed != 0) {
+    if (static_cast<int64_t>(image.dst_width) * params->channels > cvc_preprocess_most_samples) {
+      image.tiling = cvc_resize_tiling{};
+      return;
+    }
     planned.dst.stride_c = image.src.stride_c;
     planned.dst.stride_w = image.src.stride_w;
     most_shared -= cvc_resize_max_channels * cvc_preprocess_values * static_cast<int>(sizeof(uint32_t));

@@ -8,8 +8,8 @@ extern "C" void cvc_host_resize(const void *params, int64_t begin, int64_t end);
 
 namespace {
 
-// The longest row of samples that there is.
-constexpr int64_t most_bytes = 65535 * cvc_resize_max_channels;
+// Rows of samples that are resized together have as many bytes at most.
+constexpr int64_t most_bytes = cvc_preprocess_most_samples;
 
 struct value_table {
   uint32_t bits[cvc_resize_max_channels][cvc_preprocess_values];

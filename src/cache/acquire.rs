@@ -113,16 +113,13 @@ impl Want {
             } else {
                 shared.take_settled_or_fit(shape, self.stream)
             };
-            if let Some((entry, _)) = taken {
-                shared.hand_over(entry);
-            }
-            taken
+            taken.map(|(entry, same_shape)| (entry, same_shape, shared.hand_over(entry)))
         };
         drop(state);
         // What is done leaves the shared index as soon as somebody looks.
         drop_done(&[&self.cache.shared], self.device, Looks::FEW, false);
-        let (entry, same_shape) = taken?;
-        self.make_live(entry, true);
+        let (entry, same_shape, indexed) = taken?;
+        self.make_live(entry, indexed);
         Some(Acquired { entry, same_shape })
     }
 
@@ -131,7 +128,7 @@ impl Want {
         let bytes = resolved.bytes;
         let mut indexed = bytes <= retention.limit() && retention.reserve(bytes);
         if !indexed && bytes <= retention.limit() {
-            enforce_limit(self.cache, self.device, bytes);
+            enforce_limit(self.cache, self.device, bytes, Looks::FEW);
             indexed = retention.reserve(bytes);
         }
         if !indexed {

@@ -559,16 +559,23 @@ impl DeviceIndex {
         }
     }
 
-    /// Takes an entry that `take_settled_or_fit` or `take_any` just made live here out again, to be live elsewhere.
+    /// Takes an entry that `take_settled_or_fit` or `take_any` just made live here out again, to be live elsewhere. Returns
+    /// whether it is indexed, its charge reserved.
     ///
     /// # Safety
     /// `entry` is the caller's alone and live in this index.
-    pub unsafe fn hand_over(&mut self, entry: *mut Entry) {
+    #[must_use]
+    pub unsafe fn hand_over(&mut self, entry: *mut Entry) -> bool {
         // SAFETY: the caller's promise.
         unsafe {
             let transient = (*entry).transient;
+            let indexed = (*entry).epoch == self.epoch;
+            if !indexed {
+                self.count_indexed(entry);
+            }
             self.leave(entry);
             (*entry).transient = transient;
+            indexed
         }
     }
 }

@@ -5,9 +5,6 @@ use super::entry::{Entry, HOME_DONE};
 use super::limit::Retention;
 use crate::timeline::{Accesses, Looks, Polls};
 
-/// Open entries of each list that an eviction passes by.
-const PASSED_BY: usize = 64;
-
 /// Whether the entry's work is known to be done. Under an index's lock nobody asks the driver: see `retire.rs`.
 unsafe fn is_done(entry: *mut Entry) -> bool {
     // SAFETY: the entry is held by the index whose lock the caller has.
@@ -68,13 +65,15 @@ impl DeviceIndex {
         }
     }
 
-    /// Takes out held entries that are done while `more` says so. They are given back to the retention's account.
-    pub fn evict(&mut self, more: impl Fn(&Retention) -> bool) -> Vec<*mut Entry> {
+    /// Takes out held entries that are done while `more` says so, passing by as many open ones as `looks` has entries. They
+    /// are given back to the retention's account.
+    pub fn evict(&mut self, looks: Looks, more: impl Fn(&Retention) -> bool) -> Vec<*mut Entry> {
         let mut out = Vec::new();
         let mut passed_by = 0;
-        let transients = self.transients.iter().take(PASSED_BY);
+        // What is over the limit for its work alone goes by itself once that is done: it does not hide the others.
+        let transients = self.transients.iter().take(looks.entries / 2);
         for entry in transients.chain(self.ages.iter()) {
-            if !more(self.retention) || passed_by >= 2 * PASSED_BY {
+            if !more(self.retention) || passed_by >= looks.entries {
                 break;
             }
             // SAFETY: as in `evict_bytes`.

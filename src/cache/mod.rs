@@ -179,7 +179,7 @@ pub fn set_limit(cache: &'static Cache, device: i32, bytes: i64) -> Result<()> {
     warn_if_larger(device, limit)?;
     let retention = &cache.device(device)?.retention;
     retention.set_limit(limit);
-    enforce_limit(cache, device, 0);
+    enforce_limit(cache, device, 0, Looks::ALL);
     if retention.is_over() {
         let index = thread::index(cache);
         if let Some(own) = lock_drained(index).device(device) {
@@ -191,7 +191,7 @@ pub fn set_limit(cache: &'static Cache, device: i32, bytes: i64) -> Result<()> {
 
 /// Evicts what is done of the calling thread's index and the shared one, the longest held first, until `room` bytes more
 /// would stay within the limit.
-fn enforce_limit(cache: &'static Cache, device: i32, room: u64) {
+fn enforce_limit(cache: &'static Cache, device: i32, room: u64, looks: Looks) {
     if cache.devices[device as usize]
         .get()
         .is_some_and(|known| known.retention.has_room(room))
@@ -199,10 +199,10 @@ fn enforce_limit(cache: &'static Cache, device: i32, room: u64) {
         return;
     }
     let indexes = [thread::index(cache), &cache.shared];
-    retire::ask(&indexes, device, Looks::FEW, true);
+    retire::ask(&indexes, device, looks, true);
     for index in indexes {
         let evicted = match lock_drained(index).device(device) {
-            Some(own) => own.evict(|retention| !retention.has_room(room)),
+            Some(own) => own.evict(looks, |retention| !retention.has_room(room)),
             None => continue,
         };
         free_entries(evicted);
@@ -278,7 +278,7 @@ pub unsafe fn release(cache: &'static Cache, entry: *mut Entry) {
             free_entries(vec![entry]);
         }
         if over {
-            enforce_limit(cache, place, 0);
+            enforce_limit(cache, place, 0, Looks::FEW);
         }
     }
 }

@@ -26,7 +26,7 @@ fn take_done(index: &'static Index, device: i32, looks: Looks) {
         return;
     };
     let mut done = own.take_done_transients(looks);
-    done.extend(own.evict(Retention::is_over));
+    done.extend(own.evict(looks, Retention::is_over));
     let told = own.take_done_waiting(looks);
     drop(state);
     free_entries(done);

@@ -173,7 +173,7 @@ unsafe fn request(
             Conversion {
                 alpha: params.alpha,
                 beta: params.beta,
-                rounding: Rounding::from_code(params.round)?,
+                rounding: preprocess::in_params(Rounding::from_code(params.round))?,
             },
         )),
     };
@@ -182,7 +182,11 @@ unsafe fn request(
     let (normalization, normalized_dtype) = normalized.unzip();
     Ok(Preprocessing {
         crops,
-        resampling: resampling_of(params.filter, params.resize_flags, "params.resize_flags")?,
+        resampling: preprocess::in_params(resampling_of(
+            params.filter,
+            params.resize_flags,
+            "params.resize_flags",
+        ))?,
         flip_code: (flags & CVC_PREPROCESS_FLIP != 0).then_some(params.flip_code),
         swap_channels: flags & CVC_PREPROCESS_SWAP_CHANNELS != 0,
         conversion,

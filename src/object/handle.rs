@@ -156,6 +156,7 @@ impl Word {
 }
 
 /// Lowers or restores how many slots there are, so that a test can run out of them.
+#[doc(hidden)]
 pub fn limit_slots(limit: u32) {
     SLOTS.lock().limit = limit.min(1 << SLOT_BITS);
 }

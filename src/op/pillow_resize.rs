@@ -206,6 +206,7 @@ impl Launches {
         for table in &self.tables {
             table.order(self.stream)?;
         }
+        debug_assert!(self.finish.is_none() || self.is_tiled());
         for ready in &self.ready {
             let Ready { finished, ranges } = ready;
             let work = (finished.items, finished.items_per_task);

@@ -355,6 +355,11 @@ impl ResizeTable {
                 self.header.max_count
             );
         }
+        let header = &self.header;
+        let steps = match header.group_offset {
+            0 => 0,
+            _ => group_steps(header.in_size, header.out_size, header.max_count),
+        };
         let mut group_first = 0;
         for output in 0..window.out_size {
             let (first, count) = window.bounds(output);
@@ -365,8 +370,9 @@ impl ResizeTable {
             window.weights(output, &mut weights);
             if self.header.form == TableForm::Fixed as i32 {
                 self.write_fixed(output as u64, &weights);
-                if self.header.group_offset != 0 {
-                    self.write_group(output as u64, (first - group_first) as u64, &weights);
+                if steps != 0 {
+                    let ahead = (first - group_first) as u64;
+                    self.write_group((output as u64, ahead), steps, &weights);
                 }
             } else {
                 self.write_real(output as u64, &weights);
@@ -400,10 +406,8 @@ impl ResizeTable {
     }
 
     /// `ahead`: the first tap, counted from where the group begins.
-    fn write_group(&mut self, output: u64, ahead: u64, weights: &[f64]) {
-        let header = &self.header;
-        let steps = group_steps(header.in_size, header.out_size, header.max_count);
-        let group = header.group_offset + output / GROUP * steps * GROUP_STEP_BYTES;
+    fn write_group(&mut self, (output, ahead): (u64, u64), steps: u64, weights: &[f64]) {
+        let group = self.header.group_offset + output / GROUP * steps * GROUP_STEP_BYTES;
         for (tap, weight) in weights.iter().enumerate() {
             let at = ahead + tap as u64;
             debug_assert!(at < 16 * steps, "a group reaches further than its steps");

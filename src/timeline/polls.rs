@@ -12,7 +12,7 @@ use super::stream::Stream;
 pub struct Looks {
     /// Entries of a list, from its front.
     pub entries: usize,
-    /// Of those that are not known to be done, so many are asked about.
+    /// So many streams are asked about, and of the entries that are not known to be done so many go to the back of a list.
     pub open: usize,
 }
 
@@ -59,16 +59,17 @@ impl Polls {
         }
     }
 
-    /// Notes the streams of the first entries of a list, as far as they are not known to be done.
+    /// Notes the streams of the first entries of a list, as far as these are not known to be done, up to the number of streams
+    /// that are asked about.
     pub fn note<'a>(&mut self, entries: impl Iterator<Item = &'a Accesses>) {
         let open = entries
             .take(self.looks.entries)
-            .filter(|accesses| !accesses.is_done())
-            .take(self.looks.open);
-        for access in open
             .flat_map(Accesses::iter)
-            .filter(|access| !access.is_done())
-        {
+            .filter(|access| !access.is_done());
+        for access in open {
+            if self.streams.len() >= self.looks.open {
+                break;
+            }
             let address = std::ptr::from_ref(access.stream);
             let place = self
                 .streams

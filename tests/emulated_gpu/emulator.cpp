@@ -173,6 +173,11 @@ void emulated_launch(const std::function<void()> &body, int64_t blocks, int thre
     blockIdx.x = static_cast<unsigned>(block);
     run_block(threads);
   }
+  for (const unsigned char *at = emulated_shared + shared; at < memory.data() + memory.size(); ++at) {
+    if (*at != 0xcd) {
+      fail("a write behind the shared memory");
+    }
+  }
 }
 
 namespace cvc_device {

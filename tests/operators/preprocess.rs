@@ -68,7 +68,7 @@ fn parameters() {
         unknown,
         &["params.resize_flags", "0x4"],
     );
-    refuse(&|p| p.filter = 9, unknown, &["filter", "9"]);
+    refuse(&|p| p.filter = 9, unknown, &["params.filter", "9"]);
     refuse(
         &|p| p.color_matrix = 2,
         unknown,
@@ -86,7 +86,7 @@ fn parameters() {
             p.round = 3;
         },
         unknown,
-        &["round", "3"],
+        &["params.round", "3"],
     );
     refuse(
         &|p| {
@@ -94,7 +94,7 @@ fn parameters() {
             p.alpha = f64::NAN;
         },
         value,
-        &["alpha", "NaN"],
+        &["params.alpha", "NaN"],
     );
     refuse(
         &|p| {
@@ -119,7 +119,10 @@ fn parameters() {
     refuse(
         &|p| p.resize_flags = CVC_RESIZE_PREMULTIPLY_ALPHA,
         unsupported,
-        &["CVC_RESIZE_PREMULTIPLY_ALPHA", "3 channels"],
+        &[
+            "params.resize_flags has CVC_RESIZE_PREMULTIPLY_ALPHA",
+            "3 channels",
+        ],
     );
     let size = CVC_STATUS_INVALID_STRUCT_SIZE;
     refuse(&|p| p.struct_size = 8, size, &["params.struct_size", "8"]);
@@ -598,5 +601,27 @@ fn a_single_pass_takes_no_memory() {
         ok(unsafe { cvc_op_preprocess(stream.0, src.0, dst.0, &params) });
         assert_eq!(entries() == before, is_one_pass);
         stream.finish();
+    }
+}
+
+/// Rows of so many samples are beyond the single pass, and take the steps one by one.
+#[test]
+fn the_widest_rows() {
+    let stream = Stream::new();
+    for width in [87_380i64, 87_382] {
+        let src = nhwc([1, 4, width / 2, 3], CVC_DTYPE_U8);
+        let data: Vec<u8> = (0..4 * width / 2 * 3).map(|i| (i % 251) as u8).collect();
+        src.put(&stream, &data);
+        let dst = Tensor::new("NCHW", &[1, 3, 8, width], CVC_DTYPE_F32);
+        let mut params = preprocess_params();
+        params.filter = CVC_FILTER_LINEAR;
+        (params.convert_dtype, params.alpha) = (CVC_DTYPE_F32, 0.5);
+        // SAFETY: live handles and a struct.
+        ok(unsafe { cvc_op_preprocess(stream.0, src.0, dst.0, &params) });
+        let values: Vec<f32> = dst.take(&stream);
+        // The corners are those of the source.
+        assert_eq!(values[0], f32::from(data[0]) * 0.5);
+        let last = values.len() - 1;
+        assert_eq!(values[last], f32::from(data[data.len() - 1]) * 0.5);
     }
 }

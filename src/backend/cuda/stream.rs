@@ -255,7 +255,11 @@ pub fn elapsed_ms(session: &Session, start: EventHandle, end: EventHandle) -> Re
             }
         }
     }
-    session.check(code, "cuEventElapsedTime")?;
+    let function = match session.driver.cuEventElapsedTime_v2 {
+        Some(_) => "cuEventElapsedTime_v2",
+        None => "cuEventElapsedTime",
+    };
+    session.check(code, function)?;
     Ok(milliseconds)
 }
 

@@ -221,7 +221,7 @@ fn nv12_height(from: &Operand) -> Result<i64> {
     if from.desc.dtype != Dtype::U8 || from.extents.channels != 1 {
         fail!(
             Status::DtypeMismatch,
-            "flags says that src is NV12, and it has {} channels of dtype {}, expected 1 of U8",
+            "params.flags says that src is NV12, and it has {} channels of dtype {}, expected 1 of U8",
             from.extents.channels,
             from.desc.dtype
         );
@@ -230,7 +230,7 @@ fn nv12_height(from: &Operand) -> Result<i64> {
     if rows % 3 != 0 || width % 2 != 0 {
         fail!(
             Status::InvalidShape,
-            "flags says that src is NV12, and it has {rows} rows of {width} bytes, expected 3/2 of an even height and \
+            "params.flags says that src is NV12, and it has {rows} rows of {width} bytes, expected 3/2 of an even height and \
              an even width"
         );
     }

@@ -24,7 +24,7 @@ use crate::op::view::{Extents, View};
 use crate::timeline::Stream;
 
 pub use input::check_crop_count;
-pub use plan::in_normalize;
+pub use plan::{in_normalize, in_params};
 
 use input::Input;
 use plan::{Plan, Target};

@@ -118,7 +118,7 @@ impl<'a> Plan<'a> {
         }
         let conversion = match &request.conversion {
             Some((dtype, conversion)) => {
-                conversion.check()?;
+                in_params(conversion.check())?;
                 check_one_lane(*dtype, "params.convert_dtype")?;
                 convert_to::check_dtype(*dtype, "params.convert_dtype")?;
                 Some(Converting {
@@ -292,8 +292,8 @@ impl<'a> Plan<'a> {
             );
         }
         let channels = self.target.extents.channels;
-        self.resampling
-            .check(source.dtype.kind(), channels, || source.name())?;
+        let kind = source.dtype.kind();
+        in_params(self.resampling.check(kind, channels, || source.name()))?;
         let is_split = matches!(&source.pixels, Pixels::Parts(parts) if parts.len() > 1);
         if self.resampling.premultiply_alpha && is_split {
             fail!(
@@ -304,6 +304,21 @@ impl<'a> Plan<'a> {
         }
         Ok(())
     }
+}
+
+/// What is an argument of a step's own operator is a field here.
+pub fn in_params<T>(result: Result<T>) -> Result<T> {
+    const ARGUMENTS: [&str; 4] = ["alpha ", "beta ", "round ", "filter "];
+    result.map_err(|error| {
+        let is_argument = |name: &&str| error.message.starts_with(*name);
+        let message = match ARGUMENTS.iter().any(|name| is_argument(name)) {
+            true => format!("params.{}", error.message),
+            false => error
+                .message
+                .replace("flags has CVC_RESIZE", "params.resize_flags has CVC_RESIZE"),
+        };
+        Error { message, ..error }
+    })
 }
 
 /// Fields of the parameters of normalize are named as they lie in those of preprocess.

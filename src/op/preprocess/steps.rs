@@ -91,8 +91,11 @@ pub fn run(stream: &'static Stream, input: &Input, plan: &Plan, to: &Operand) ->
         return Ok(());
     }
     let mut ranges = Ranges::from_iter([to.range(true)]);
-    for source in &input.sources {
-        ranges.extend(source.reads.iter().copied());
+    for range in input.sources.iter().flat_map(|source| &source.reads) {
+        // Images of one tensor are all read from one range.
+        if ranges.last() != Some(range) {
+            ranges.push(*range);
+        }
     }
     ranges.extend(plan.factors().map(|tensor| tensor.range(false)));
     let mut work = Work {
@@ -238,8 +241,9 @@ impl Work<'_> {
         if sources().all(|(source, parts)| self.resizes_into_target(source, &parts_of(parts))) {
             return Ok(false);
         }
-        let mut ranges = self.ranges.clone();
-        ranges.extend(self.scratch.iter().map(Scratch::range));
+        let mut shared = Ranges::from_iter([self.dst]);
+        shared.extend(plan.factors().map(|tensor| tensor.range(false)));
+        shared.extend(self.scratch.iter().map(Scratch::range));
         let images = plan.sources[0].images as i32;
         let mut launches = Launches::new(input.src.device(), self.stream, images).finishing(finish);
         for (source, parts) in sources() {
@@ -247,7 +251,7 @@ impl Work<'_> {
                 let options = plan.resampling.options(source.dtype.kind(), part.channels);
                 let sizes = plan.sizes(source);
                 let dst = self.turned_target(source.first_image);
-                let ranges = ranges.iter().copied();
+                let ranges = source.reads.iter().chain(&shared).copied();
                 launches.push(options, (part.view, sizes.0), (dst, sizes.1), ranges)?;
             }
         }
