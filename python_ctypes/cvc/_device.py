@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from ctypes import byref, c_int32
 from typing import NamedTuple
 
-from . import _foreign
+from . import _lifetime
 from ._abi import BACKEND, DEVICE_CURRENT, sized
 from ._abi import DeviceInfo as _NativeInfo
 from ._convert import int32
@@ -63,7 +63,7 @@ def synchronize(device: int | None = None) -> None:
     Ctrl-C interrupts the wait.
     """
     wait("cvc_device_synchronize", device_of(device))
-    _foreign.drop_released()
+    _lifetime.drop_released()
 
 
 def device_of(device: int | None) -> int:

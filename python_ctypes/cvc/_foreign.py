@@ -1,4 +1,4 @@
-"""Reads memory that other libraries own, and keeps its owner alive while libcvc may touch it.
+"""Reads memory that other libraries own: where it lies, what it holds and what keeps it alive.
 
 Sources: NumPy arrays and all else with the buffer protocol, `__array_interface__`,
 `__cuda_array_interface__` and `__dlpack__`.
@@ -7,7 +7,6 @@ Sources: NumPy arrays and all else with the buffer protocol, `__array_interface_
 from __future__ import annotations
 
 import ctypes
-from collections import deque
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_ssize_t, c_uint64, c_void_p
 from typing import Any, NamedTuple
 
@@ -29,80 +28,6 @@ class ForeignBuffer(NamedTuple):
     read_only: bool
     owner: Any  # keeps the memory alive
     stream: int  # the stream whose queued work wrote the memory, or STREAM_NONE
-
-
-# --- keeping owners alive ------------------------------------------------------------------------
-
-
-class Keeper:
-    """Holds the owner of wrapped memory until libcvc says that nothing touches it any more.
-
-    libcvc says so by calling a release function once, on any thread. That function must not need
-    Python: the call may come from a thread that Python does not know, or after the interpreter is
-    gone. So it is libc's `sem_post` on a semaphore of this wrap, and the owner is dropped when
-    Python next looks: when the wrap itself is released, and at later wraps, syncs and clears.
-    """
-
-    __slots__ = ("owner", "semaphore")
-
-    def __init__(self, owner: Any) -> None:
-        drop_released(at_most=8)
-        self.owner = owner
-        try:
-            self.semaphore = _idle_semaphores.pop()
-        except IndexError:
-            # From libc and never freed, since libcvc may still hold it when Python is gone.
-            self.semaphore = _calloc(1, _SEMAPHORE_BYTES)
-            if not self.semaphore:
-                raise MemoryError("no memory for a semaphore") from None
-            _sem_init(self.semaphore, 0, 0)
-
-    def discard(self) -> None:
-        """Give the semaphore back after a wrap that failed and so will never be released."""
-        self.owner = None
-        _idle_semaphores.append(self.semaphore)
-
-    def wrap_released(self) -> None:
-        """The Python object of the wrap is gone: drop the owner now, or once libcvc is done."""
-        if not self._drop_if_released():
-            _kept.append(self)
-
-    def _drop_if_released(self) -> bool:
-        if _sem_trywait(self.semaphore) != 0:
-            return False
-        self.owner = None
-        _idle_semaphores.append(self.semaphore)
-        return True
-
-
-_libc = ctypes.CDLL(None)
-_calloc, _sem_init = _libc.calloc, _libc.sem_init
-_calloc.restype, _calloc.argtypes = c_void_p, (ctypes.c_size_t, ctypes.c_size_t)
-_sem_init.argtypes = (c_void_p, c_int, ctypes.c_uint)
-_sem_trywait = _libc.sem_trywait
-_sem_trywait.argtypes = (c_void_p,)
-_SEMAPHORE_BYTES = 64  # sem_t is 32 on 64-bit Linux
-
-RELEASE = ctypes.cast(_libc.sem_post, c_void_p).value
-"""The release function to hand to libcvc, with a Keeper's semaphore as its context."""
-
-_idle_semaphores: list[int] = []
-_kept: deque[Keeper] = deque()
-
-
-def drop_released(at_most: int | None = None) -> None:
-    """Drop the owners of wraps that libcvc has let go of since the last look.
-
-    Args:
-        at_most: how many to look at, the longest not looked at first; None means all.
-    """
-    count = len(_kept)
-    for _ in range(count if at_most is None else min(count, at_most)):
-        try:
-            keeper = _kept.popleft()
-        except IndexError:  # another thread looks too
-            return
-        keeper.wrap_released()
 
 
 # --- the buffer protocol -------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import byref, c_uint64
 from typing import Any, NamedTuple
 
-from . import _foreign
+from . import _lifetime
 from ._abi import CacheStats as _NativeStats
 from ._abi import sized
 from ._context import default_cache
@@ -73,7 +73,7 @@ def clear_cache(scope: ThreadScope = ThreadScope.GLOBAL, *, device: int | None =
     for ordinal in used_devices(device):
         wait("cvc_cache_synchronize", default_cache(), ordinal)
         lib.cvc_cache_clear(default_cache(), ordinal, scope)
-    _foreign.drop_released()
+    _lifetime.drop_released()
 
 
 def cache_size(scope: ThreadScope = ThreadScope.GLOBAL, *, device: int | None = None) -> int:

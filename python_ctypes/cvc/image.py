@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import byref, c_void_p
 from typing import TYPE_CHECKING, Any, overload
 
-from . import _foreign, _planes, _transfer
+from . import _foreign, _lifetime, _planes, _transfer
 from ._abi import DEVICE_CURRENT, MAX_PLANES, ImageData, ImageDesc, TensorDesc, sized
 from ._context import default_cache
 from ._convert import int64, layout_of, size_of
@@ -88,7 +88,7 @@ class Image(Resource, noun="image"):
         for plane, view in zip(planes.planes, views):
             itemsize = plane.buffer.type.itemsize
             strides = (plane.row_stride, plane.channels * itemsize, itemsize)
-            copies.append((plane.buffer._replace(strides=strides), plane.offset, live(view)))
+            copies.append((plane.buffer._replace(strides=strides), plane.offset, view))
         _transfer.upload(stream, copies, buffers)
 
     def _create(self, width: int, height: int, format: Format, row_align: int, stream: int) -> None:
@@ -104,7 +104,7 @@ class Image(Resource, noun="image"):
         self._handle: int | None = None
         self._data_cache: ImageData | None = None
         self._read_only = False
-        self._keeper: _foreign.Keeper | None = None
+        self._keeper: _lifetime.Keeper | None = None
 
     @classmethod
     def _adopt(cls, handle: int | None, read_only: bool = False) -> Image:
@@ -132,9 +132,12 @@ class Image(Resource, noun="image"):
         Exports, views and batches made from it hold references of their own and stay valid.
         """
         keeper, self._keeper = self._keeper, None
+        if keeper is None:
+            super().close()
+            return
+        keeper.wrap_ends()
         super().close()
-        if keeper is not None:
-            keeper.wrap_released()
+        _lifetime.drop_released(at_most=1)
 
     @property
     def _data(self) -> ImageData:
@@ -209,7 +212,7 @@ class Image(Resource, noun="image"):
         """One plane as a tensor of layout HWC."""
         out = c_void_p()
         lib.cvc_tensor_from_image_plane(live(self), index, byref(out))
-        return _View(out.value)
+        return _lifetime.TensorReference(out.value)
 
     def _views(self, layout: str | None) -> list[Resource]:
         data = self._data
@@ -223,7 +226,7 @@ class Image(Resource, noun="image"):
             out = c_void_p()
             lib.cvc_tensor_from_image(live(self), byref(out))
             shape = (data.plane_count, height, width)
-            return [_relabelled(_View(out.value), "CHW", shape, layout)]
+            return [_relabelled(_lifetime.TensorReference(out.value), "CHW", shape, layout)]
         views = []
         for index in range(data.plane_count):
             plane = data.planes[index]
@@ -261,15 +264,6 @@ class Image(Resource, noun="image"):
     __reduce__ = no_pickle
 
 
-class _View(Resource, noun="tensor"):
-    """A tensor's handle for the length of a call."""
-
-    __slots__ = ()
-
-    def __init__(self, handle: int | None) -> None:
-        self._handle = handle
-
-
 def _relabelled(
     view: Resource, inferred: str, lengths: tuple[int, ...], layout: str | None
 ) -> Resource:
@@ -291,7 +285,7 @@ def _relabelled(
     desc.shape[: len(layout)] = [by_label.get(label, 1) for label in layout]
     out = c_void_p()
     lib.cvc_tensor_reshape(live(view), desc, byref(out))
-    return _View(out.value)
+    return _lifetime.TensorReference(out.value)
 
 
 def _is_size(value: Any) -> bool:
@@ -341,13 +335,13 @@ def wrap_image(buffer: Any, format: Format, flags: int) -> Image:
         record.data = (plane.buffer.address + plane.offset) or None
         record.row_stride = plane.row_stride
         record.width, record.height = plane.width, plane.height
-    keeper = _foreign.Keeper([source.owner for source in buffers])
+    keeper = _lifetime.Keeper([source.owner for source in buffers])
     out = c_void_p()
     try:
         lib.cvc_image_wrap(
             default_cache(),
             data,
-            _foreign.RELEASE,
+            _lifetime.RELEASE,
             keeper.semaphore,
             _foreign.common_producer(buffers, consumer),
             byref(out),

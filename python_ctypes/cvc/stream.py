@@ -12,7 +12,7 @@ from ctypes import byref, c_int32, c_uint64, c_void_p
 from types import TracebackType
 from typing import Any, ClassVar
 
-from . import _foreign
+from . import _lifetime
 from ._abi import DEVICE_CURRENT, STATUS, STREAM_NONE, STREAM_PER_THREAD
 from ._context import context
 from ._lib import check, lib, raw, wait
@@ -99,7 +99,7 @@ class Stream(metaclass=_StreamClass):
             cvc.DeviceError: that work failed.
         """
         wait("cvc_stream_synchronize", self._handle)
-        _foreign.drop_released()
+        _lifetime.drop_released()
 
     def query(self) -> bool:
         """Whether all work queued on the stream so far is done. Does not wait."""

@@ -7,7 +7,7 @@ from ctypes import byref, c_void_p
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, overload
 
-from . import _foreign, _transfer
+from . import _foreign, _lifetime, _transfer
 from ._abi import DEVICE_CURRENT, TensorData, TensorDesc, sized
 from ._context import default_cache
 from ._convert import int32, int64, layout_of, shape_of, size_of
@@ -130,7 +130,7 @@ class Tensor(Resource, noun="tensor"):
         self._handle: int | None = None
         self._data_cache: TensorData | None = None
         self._read_only = False
-        self._keeper: _foreign.Keeper | None = None
+        self._keeper: _lifetime.Keeper | None = None
         self._lent_export: Export | None = None
 
     @classmethod
@@ -148,9 +148,12 @@ class Tensor(Resource, noun="tensor"):
         Exports, views and batches made from it hold references of their own and stay valid.
         """
         keeper, self._keeper = self._keeper, None
+        if keeper is None:
+            super().close()
+            return
+        keeper.wrap_ends()
         super().close()
-        if keeper is not None:
-            keeper.wrap_released()
+        _lifetime.drop_released(at_most=1)
 
     @property
     def _data(self) -> TensorData:
@@ -318,11 +321,11 @@ def _wrap(buffer: _foreign.ForeignBuffer, layout: str | None, flags: int) -> Ten
     data.strides[: len(shape)] = strides
     data.dtype, data.layout, data.data = buffer.type, layout_of(layout), buffer.address or None
     data.flags = flags
-    keeper = _foreign.Keeper(buffer.owner)
+    keeper = _lifetime.Keeper(buffer.owner)
     out = c_void_p()
     try:
         lib.cvc_tensor_wrap(
-            default_cache(), data, _foreign.RELEASE, keeper.semaphore, buffer.stream, byref(out)
+            default_cache(), data, _lifetime.RELEASE, keeper.semaphore, buffer.stream, byref(out)
         )
     except Error:
         keeper.discard()
@@ -356,5 +359,5 @@ def upload(
     shape = source.shape or (1,)
     consumer = Stream.current if stream is None else stream
     tensor = Tensor(shape, source.type, layout, rowalign, stream=consumer)
-    _transfer.upload(stream, [(source, 0, live(tensor))], source.owner)
+    _transfer.upload(stream, [(source, 0, tensor)], source.owner)
     return tensor
