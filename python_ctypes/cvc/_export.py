@@ -7,14 +7,18 @@ from ctypes import byref, c_char_p, c_void_p, py_object
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import _foreign
-from ._abi import ACCESS, STATUS, STREAM_LEGACY, STREAM_NONE, TensorData, sized
+from ._abi import ACCESS, STATUS, STREAM_LEGACY, STREAM_NONE, TensorData, TensorDesc, sized
+from ._context import default_cache
 from ._lib import backend, lib, raw, wait
+from ._lifetime import TensorReference
 from ._resource import Resource, live
 from .errors import error_of, invalid
 from .types import Type, public_dtype
 
 if TYPE_CHECKING:
     import numpy
+
+    from .stream import Stream
 
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype, _new_capsule.argtypes = py_object, (c_void_p, c_char_p, c_void_p)
@@ -194,19 +198,27 @@ class Export(Resource, noun="tensor"):
         return capsule
 
     def _copy_of(self, consumer: int) -> Export:
-        from .stream import stream_handle
-        from .tensor import Tensor
-
-        stream = stream_handle(None) if consumer == STREAM_NONE else consumer
-        layout = self._data.layout.decode() or None
-        copied = Tensor(self.shape, Type(self._data.dtype), layout, rowalign=1)
+        stream = int(self._own_stream()) if consumer == STREAM_NONE else consumer
+        data, desc = self._data, sized(TensorDesc)
+        desc.device, desc.rank, desc.shape = data.device, data.rank, data.shape
+        desc.dtype, desc.layout, desc.row_align = data.dtype, data.layout, 1
+        out = c_void_p()
+        lib.cvc_tensor_create(default_cache(), desc, stream, byref(out))
+        copied = TensorReference(out.value)
         lib.cvc_copy(stream, live(self), live(copied))
-        return copied.cuda()
+        return Export(live(copied))
+
+    def _own_stream(self) -> Stream:
+        """The current stream, or the default one where that is of another device."""
+        from .stream import Stream
+
+        current = Stream.current
+        return current if current.device == self._data.device else Stream.default
 
     def _host_capsule(self, max_version: tuple[int, int] | None, versioned: bool) -> Any:
         from ._transfer import download
 
-        array = download(live(self))
+        array = download(live(self), self._own_stream())
         if not versioned:
             return array.__dlpack__()
         capsule = array.__dlpack__(max_version=max_version)

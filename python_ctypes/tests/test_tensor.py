@@ -10,7 +10,7 @@ import weakref
 
 import numpy as np
 import pytest
-from support import address, busy
+from support import address, busy, output_of
 
 import cvc
 
@@ -384,6 +384,25 @@ def test_dlpack_copies_when_asked():
     assert copied.__array_interface__["data"][0] != address(tensor)
     same = np.from_dlpack(tensor, copy=False)
     assert same.__array_interface__["data"][0] == address(tensor)
+
+
+@on_host
+def test_dlpack_copies_of_another_device():
+    program = """
+        import numpy as np, cvc
+        values = np.arange(6, dtype=np.uint8).reshape(2, 3)
+        cvc.set_device(1)
+        tensor, stream = cvc.upload(values, "HW"), cvc.Stream()
+        cvc.set_device(0)
+        for current in (cvc.Stream.default, stream, cvc.Stream()):
+            with current:
+                copied = np.from_dlpack(tensor, copy=True)
+            assert np.array_equal(copied, values)
+            assert not np.shares_memory(copied, np.from_dlpack(tensor))
+        assert cvc.current_device() == 0
+        print(cvc.cache_stats(0).live_handles, cvc.cache_stats(1).live_handles)
+    """
+    assert output_of(program, CVC_HOST_DEVICES="2") == "0 2\n"
 
 
 @on_host
