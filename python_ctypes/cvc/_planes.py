@@ -70,13 +70,32 @@ def describe(buffers: Sequence[ForeignBuffer], format: Format) -> Planes:
 
     A buffer of one or two axes is one plane of one channel. One of three axes is (H, W, C) where
     its last axis is the plane's number of channels (without a format: at most 4), else (C, H, W):
-    one plane a channel. A fourth, first axis must be 1.
+    one plane a channel. A fourth, first axis must be 1. Where the format's planes have one channel,
+    a last axis of 1 may be a width too: it is where the buffers make up no image otherwise.
 
     Raises:
         cvc.InvalidArgumentError: the buffers make up no image, or not one of that format.
     """
     if not buffers:
         raise _error("INVALID_ARGUMENT", "there are no buffers, expected one a plane")
+    if len({buffer.device for buffer in buffers}) > 1:
+        raise _error("DEVICE_MISMATCH", "the buffers are of several devices, expected one")
+    try:
+        return _described(buffers, format, narrow=False)
+    except Error as error:
+        if format == Format.NONE or not any(buffer.shape[-1:] == (1,) for buffer in buffers):
+            raise
+        otherwise = error
+    try:
+        return _described(buffers, format, narrow=True)
+    except Error:
+        if len(buffers) == 1:
+            raise
+        raise otherwise from None
+
+
+def _described(buffers: Sequence[ForeignBuffer], format: Format, narrow: bool) -> Planes:
+    """`describe`; `narrow`: planes of one channel are one pixel wide where they can be."""
     planes: list[Plane] = []
     for buffer in buffers:
         channels = None
@@ -88,9 +107,7 @@ def describe(buffers: Sequence[ForeignBuffer], format: Format) -> Planes:
                     f"the buffers have more planes than {format}, which has {info.plane_count}",
                 )
             channels = Type(info.plane_dtype[len(planes)]).components
-        planes += _split(buffer, channels)
-    if len({buffer.device for buffer in buffers}) > 1:
-        raise _error("DEVICE_MISMATCH", "the buffers are of several devices, expected one")
+        planes += _split(buffer, channels, narrow)
     if format == Format.NONE:
         format = _infer(planes)
     width, height = planes[0].width, planes[0].height
@@ -102,7 +119,7 @@ def _error(status_name: str, message: str) -> Error:
     return invalid(status_name, message)
 
 
-def _split(buffer: ForeignBuffer, channels: int | None) -> list[Plane]:
+def _split(buffer: ForeignBuffer, channels: int | None, narrow: bool) -> list[Plane]:
     """The planes inside one buffer; `channels` are those of one plane where that is known."""
     shape, strides, itemsize = buffer.shape, buffer.strides, buffer.type.itemsize
     if not 1 <= len(shape) <= 4:
@@ -118,6 +135,8 @@ def _split(buffer: ForeignBuffer, channels: int | None) -> list[Plane]:
     if len(shape) == 2:
         shape, strides = (*shape, 1), (*strides, itemsize)
     packed = shape[2] == channels if channels is not None else shape[2] <= 4
+    if narrow and len(buffer.shape) > 2 and channels == 1:
+        packed = False
     if packed:
         height, width, plane_channels = shape
         row_stride, pixel_stride, channel_stride = strides

@@ -26,6 +26,10 @@ class Image(Resource, noun="image"):
     Its memory comes from the cache and goes back there when the last reference to the image, to
     its views, exports and batches is gone. On the host backend it is host memory.
 
+    Pixels of YUYV, UYVY and VYUY come in pairs that share their chroma, so the plane of an odd
+    width is one pixel wider. `cuda` and `cpu` give the whole plane, and an image made of such an
+    array has the even width.
+
     Args:
         size: (width, height) in pixels.
         format: the pixels' format. With buffers, NONE infers it: U8, RGB8, RGBA8, NV12_ER, … .

@@ -316,6 +316,49 @@ def test_zeros_of_reused_memory():
     assert not image.cpu().any()
 
 
+@pytest.mark.parametrize("height", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize(
+    "format, dtype, planes",
+    [
+        (Format.RGB8p, np.uint8, 3),
+        (Format.BGRA8p, np.uint8, 4),
+        (Format.YUV8p, np.uint8, 3),
+        (Format.RGBf32p, np.float32, 3),
+    ],
+)
+def test_planes_that_are_one_pixel_wide(format, dtype, planes, height):
+    values = np.arange(planes * height).reshape(planes, height, 1).astype(dtype)
+    for buffer in (
+        values,
+        values[np.newaxis],
+        list(values),
+        [plane[..., np.newaxis] for plane in values],
+        [values[:1], values[1:]],
+        [values[:2], values[2:]],
+    ):
+        image = cvc.Image(buffer, format)
+        assert image.size == (1, height)
+        assert np.array_equal(image.cpu(), values)
+    assert np.array_equal(cvc.Image(image.cpu(), format).cpu(), values)
+    assert np.array_equal(cvc.as_image(foreign(values), format).cpu(), values)
+
+
+def test_wrong_numbers_of_planes_that_are_one_pixel_wide():
+    for count in (1, 2, 4):
+        with pytest.raises(cvc.MismatchError, match=f"have {count} planes, but .*RGB8p has 3"):
+            cvc.Image(np.zeros((count, 7, 1), np.uint8), Format.RGB8p)
+    with pytest.raises(cvc.MismatchError, match="plane 1 is 8 x 1"):
+        cvc.Image([np.zeros((1, width, 1), np.uint8) for width in (7, 8, 7)], Format.RGB8p)
+
+
+@pytest.mark.parametrize("format", [Format.YUYV, Format.UYVY, Format.VYUY])
+def test_an_odd_width_of_pixels_in_pairs(format):
+    image = cvc.Image.zeros((5, 3), format)
+    assert image.size == (5, 3) and image.cuda().shape == (3, 6, 2)
+    assert cvc.Image(image.cpu(), format).size == (6, 3)
+    assert "one pixel wider" in cvc.Image.__doc__
+
+
 @pytest.mark.parametrize(
     "size, format, layout, shape",
     [
