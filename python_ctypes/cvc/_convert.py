@@ -5,7 +5,9 @@ ctypes cuts an integer that is too large to its low bits without a word; these r
 
 from __future__ import annotations
 
+import math
 import operator
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,11 +15,18 @@ from ._abi import MAX_RANK
 from .errors import invalid
 
 
+def shown(value: Any) -> str:
+    """A value for a message. Python refuses to write very long integers out in decimal."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"an integer of {value.bit_length()} bits"
+    return repr(value)
+
+
 def int32(value: Any, name: str) -> int:
     """An integer that fits in 32 bits. Raises TypeError, or cvc.InvalidArgumentError."""
     number = operator.index(value)
     if not -(2**31) <= number < 2**31:
-        raise invalid("INVALID_ARGUMENT", f"{name} is {number}, expected a 32-bit integer")
+        raise invalid("INVALID_ARGUMENT", f"{name} is {shown(number)}, expected a 32-bit integer")
     return number
 
 
@@ -25,7 +34,9 @@ def uint32(value: Any, name: str, status_name: str = "INVALID_ARGUMENT") -> int:
     """An integer of 0 or more that fits in 32 bits. Raises TypeError, or `status_name`'s error."""
     number = operator.index(value)
     if not 0 <= number < 2**32:
-        raise invalid(status_name, f"{name} is {number}, expected an unsigned 32-bit integer")
+        raise invalid(
+            status_name, f"{name} is {shown(number)}, expected an unsigned 32-bit integer"
+        )
     return number
 
 
@@ -33,7 +44,30 @@ def int64(value: Any, name: str, status_name: str = "INVALID_ARGUMENT") -> int:
     """An integer that fits in 64 bits. Raises TypeError, or the error of `status_name`."""
     number = operator.index(value)
     if not -(2**63) <= number < 2**63:
-        raise invalid(status_name, f"{name} is {number}, expected a 64-bit integer")
+        raise invalid(status_name, f"{name} is {shown(number)}, expected a 64-bit integer")
+    return number
+
+
+def float64(value: Any, name: str) -> float:
+    """A finite number. Raises TypeError or ValueError, or cvc.InvalidArgumentError."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise invalid("INVALID_VALUE", f"{name} is {shown(value)}, expected a finite number")
+    return number
+
+
+def float32(value: Any, name: str) -> float:
+    """A number that is finite in F32 too. Raises what `float64` does."""
+    number = float64(value, name)
+    try:
+        struct.pack("<f", number)
+    except OverflowError:
+        raise invalid(
+            "INVALID_VALUE", f"{name} is {shown(value)}, expected a number within F32's range"
+        ) from None
     return number
 
 
@@ -44,7 +78,9 @@ def shape_of(value: Any, name: str = "shape") -> tuple[int, ...]:
         raise invalid("INVALID_RANK", f"{name} has rank {len(shape)}, expected 1 to {MAX_RANK}")
     for axis, length in enumerate(shape):
         if not -(2**63) <= length < 2**63:
-            raise invalid("OVERFLOW", f"{name}[{axis}] is {length}, expected a 64-bit integer")
+            raise invalid(
+                "OVERFLOW", f"{name}[{axis}] is {shown(length)}, expected a 64-bit integer"
+            )
     return shape
 
 

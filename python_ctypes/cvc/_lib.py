@@ -16,6 +16,7 @@ from typing import Any
 
 from ._abi import ABI_VERSION, BACKEND, FUNCTIONS, STATUS
 from ._version import __version__
+from ._wording import in_python_words
 from .errors import error_of
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -72,12 +73,12 @@ def _check_version(path: str, cdll: ctypes.CDLL) -> None:
 def check(status: int) -> None:
     """Raise the cvc.Error of a status that the calling thread just got, unless it is OK."""
     if status:
-        raise error_of(status, last_error_message())
+        raise error_of(status, in_python_words(last_error_message()))
 
 
 def _raise_on_failure(status: int, function: Any, arguments: Any) -> int:
     if status:
-        raise error_of(status, last_error_message())
+        raise error_of(status, in_python_words(last_error_message()))
     return status
 
 

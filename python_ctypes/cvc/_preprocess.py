@@ -16,7 +16,7 @@ from ._abi import (
     PreprocessParams,
     sized,
 )
-from ._convert import int32, layout_of, size_of
+from ._convert import float64, int32, layout_of, size_of
 from ._lib import lib
 from .batch import ImageBatchVarShape
 from .errors import invalid
@@ -113,7 +113,8 @@ def _params(
     if convert is not None:
         step = convert if isinstance(convert, Convert) else Convert(convert)
         params.convert_dtype = as_type(step.dtype)
-        params.alpha, params.beta = float(step.scale), float(step.offset)
+        params.alpha = float64(step.scale, "convert.scale")
+        params.beta = float64(step.offset, "convert.offset")
         params.round = Round(step.round)
     params.color_matrix = ColorMatrix(matrix)
     if normalize is not None:
@@ -124,6 +125,7 @@ def _params(
             normalize.globalscale,
             normalize.globalshift,
             normalize.epsilon,
+            prefix="normalize.",
         )
         own.dst_dtype = 0 if normalize.dtype is None else as_type(normalize.dtype)
         params.normalize = pointer(own)

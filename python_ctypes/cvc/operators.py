@@ -12,7 +12,7 @@ from ctypes import byref, c_int32, c_void_p
 from typing import Any, Union, overload
 
 from ._abi import RESIZE_PILLOW_12_PASS_ORDER, RESIZE_PREMULTIPLY_ALPHA, NormalizeParams, sized
-from ._convert import int32, layout_of, shape_of, size_of, uint32
+from ._convert import float32, float64, int32, layout_of, shape_of, size_of, uint32
 from ._export import read_only_error
 from ._lib import lib
 from ._resource import handle_of
@@ -268,8 +268,8 @@ def convertto(
         stream_handle(stream),
         _tensor(src, "src"),
         as_type(dtype),
-        float(scale),
-        float(offset),
+        float64(scale, "scale"),
+        float64(offset, "offset"),
         Round(round),
         byref(out),
     )
@@ -294,8 +294,8 @@ def convertto_into(
         stream_handle(stream),
         _tensor(src, "src"),
         _writable(dst, Tensor),
-        float(scale),
-        float(offset),
+        float64(scale, "scale"),
+        float64(offset, "offset"),
         Round(round),
     )
     return dst
@@ -304,19 +304,19 @@ def convertto_into(
 # --- normalize -----------------------------------------------------------------------------------
 
 
-def _set_values(params: NormalizeParams, name: str, values: Values) -> None:
+def _set_values(params: NormalizeParams, field: str, values: Values, name: str) -> None:
     """Fill in base or scale, from a tensor or from one number, or one a channel."""
     if isinstance(values, Tensor):
-        setattr(params, name, _tensor(values, name))
+        setattr(params, field, _tensor(values, name))
         return
     listed: Any = values if hasattr(values, "__len__") else (values,)
-    numbers = [float(value) for value in listed]
+    numbers = [float32(value, f"{name}[{index}]") for index, value in enumerate(listed)]
     if not 1 <= len(numbers) <= 4:
         raise invalid(
             "INVALID_ARGUMENT", f"{name} has {len(numbers)} values, expected one, or one a channel"
         )
-    getattr(params, f"{name}_values")[: len(numbers)] = numbers
-    setattr(params, f"{name}_count", len(numbers))
+    getattr(params, f"{field}_values")[: len(numbers)] = numbers
+    setattr(params, f"{field}_count", len(numbers))
 
 
 def _normalize_params(
@@ -326,14 +326,15 @@ def _normalize_params(
     globalscale: float,
     globalshift: float,
     epsilon: float,
+    prefix: str = "",
 ) -> NormalizeParams:
     params = sized(NormalizeParams)
-    _set_values(params, "base", base)
-    _set_values(params, "scale", scale)
-    params.flags = 0 if flags is None else uint32(flags, "flags", "INVALID_ENUM")
-    params.global_scale = float(globalscale)
-    params.global_shift = float(globalshift)
-    params.epsilon = float(epsilon)
+    _set_values(params, "base", base, f"{prefix}base")
+    _set_values(params, "scale", scale, f"{prefix}scale")
+    params.flags = 0 if flags is None else uint32(flags, f"{prefix}flags", "INVALID_ENUM")
+    params.global_scale = float32(globalscale, f"{prefix}globalscale")
+    params.global_shift = float32(globalshift, f"{prefix}globalshift")
+    params.epsilon = float32(epsilon, f"{prefix}epsilon")
     return params
 
 
