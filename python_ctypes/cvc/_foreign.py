@@ -7,10 +7,14 @@ Sources: NumPy arrays and all else with the buffer protocol, `__array_interface_
 from __future__ import annotations
 
 import ctypes
+import operator
+import sys
+from collections.abc import Sequence
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_ssize_t, c_uint64, c_void_p
 from typing import Any, NamedTuple
 
 from ._abi import DEVICE_CURRENT, STREAM_LEGACY, STREAM_NONE
+from ._convert import shown
 from ._lib import backend, lib
 from .errors import invalid
 from .types import Type, as_type
@@ -98,30 +102,37 @@ def packed_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 def _from_interface(source: Any, interface: dict[str, Any], on_host: bool) -> ForeignBuffer:
     try:
-        shape = tuple(int(length) for length in interface["shape"])
+        shape = tuple(map(operator.index, interface["shape"]))
         typestr = interface["typestr"]
-        if typestr[0] not in "<|=":
+        if not isinstance(typestr, str) or typestr[:1] not in ("<", "|", "="):
             raise ValueError(f"typestr is {typestr!r}")
         kind = as_type(typestr)
+        if not isinstance(interface["data"], tuple):
+            raise TypeError(f"data is a {type(interface['data']).__name__}, expected a tuple")
         address, read_only = interface["data"]
+        address = operator.index(address or 0)
+        strides = interface.get("strides")
+        if strides is None:
+            strides = packed_strides(shape, kind.itemsize)
+        strides = tuple(map(operator.index, strides))
     except (KeyError, TypeError, ValueError) as error:
         raise invalid(
             "INVALID_ARGUMENT", f"the array interface of {type(source).__name__} is bad: {error!r}"
         ) from error
     if interface.get("mask") is not None:
         raise invalid("NOT_SUPPORTED", "the array interface has a mask, expected none")
-    strides = interface.get("strides")
     stream = STREAM_NONE
     if not on_host and interface.get("stream") is not None:
-        stream = int(interface["stream"])
-        if stream == 0:
+        stream = operator.index(interface["stream"])
+        if not 1 <= stream < 2**64:
             raise invalid(
-                "INVALID_STREAM", "stream is 0 in __cuda_array_interface__, expected >= 1"
+                "INVALID_STREAM",
+                f"stream is {shown(stream)} in __cuda_array_interface__, expected >= 1",
             )
     return ForeignBuffer(
-        address=int(address or 0),
+        address=address,
         shape=shape,
-        strides=packed_strides(shape, kind.itemsize) if strides is None else tuple(strides),
+        strides=strides,
         type=kind,
         on_host=on_host,
         device=0 if on_host else DEVICE_CURRENT,
@@ -201,6 +212,8 @@ def _from_dlpack(source: Any, device_type: int, consumer: int) -> ForeignBuffer:
         tensor = managed.dl_tensor
     else:
         tensor = DLTensor.from_address(capsule_pointer(capsule, CAPSULE_NAME))
+    if tensor.ndim < 0:
+        raise BufferError(f"a DLPack tensor has {tensor.ndim} dimensions, expected 0 or more")
     kind = _DL_KINDS.get(tensor.code)
     if kind is None or tensor.bits % 8:
         raise TypeError(
@@ -238,6 +251,52 @@ def read(source: Any, consumer: int, name: str = "buffer") -> ForeignBuffer:
     Device memory comes through DLPack where there is a choice, since its producer then orders its
     own work before the consumer; host memory comes through the buffer protocol.
     """
+    numpy_ma = sys.modules.get("numpy.ma")
+    if (
+        numpy_ma is not None
+        and isinstance(source, numpy_ma.MaskedArray)
+        and numpy_ma.getmask(source) is not numpy_ma.nomask
+    ):
+        raise invalid(
+            "NOT_SUPPORTED",
+            f"{name} is a masked array, expected one without a mask: use .filled() or .data",
+        )
+    buffer = _read_unchecked(source, consumer, name)
+    _check_extent(buffer, name)
+    return buffer
+
+
+def _check_extent(buffer: ForeignBuffer, name: str) -> None:
+    """What producers say is checked where a wrong number could pass for another one in C."""
+    shape, strides, address = buffer.shape, buffer.strides, buffer.address
+    if len(strides) != len(shape):
+        raise invalid(
+            "INVALID_STRIDES",
+            f"{name} has {len(strides)} strides, expected {len(shape)}, one a dimension",
+        )
+    _check_integers("INVALID_SHAPE", f"{name}'s shape", shape, 0)
+    _check_integers("INVALID_STRIDES", f"{name}'s strides", strides, -(2**63))
+    steps = [(length - 1) * stride for length, stride in zip(shape, strides)]
+    first = last = address
+    if 0 not in shape:
+        first += sum(step for step in steps if step < 0)
+        last += sum(step for step in steps if step > 0) + buffer.type.itemsize - 1
+    if not 0 <= min(first, address) <= max(last, address) < 2**64:
+        raise invalid(
+            "INVALID_ARGUMENT",
+            f"{name}'s address is {shown(address)}, expected one whose elements lie within 64 bits",
+        )
+
+
+def _check_integers(status_name: str, name: str, values: Sequence[int], least: int) -> None:
+    for axis, value in enumerate(values):
+        if not least <= value < 2**63:
+            raise invalid(
+                status_name, f"{name}[{axis}] is {shown(value)}, expected {least} to 2**63 - 1"
+            )
+
+
+def _read_unchecked(source: Any, consumer: int, name: str) -> ForeignBuffer:
     dlpack_device = getattr(source, "__dlpack_device__", None)
     device_type = int(dlpack_device()[0]) if dlpack_device is not None else None
     if device_type in _DL_DEVICE_ACCESSIBLE:
