@@ -40,7 +40,8 @@ def _print_path(path: Path) -> int:
 def _round_trip() -> None:
     """Copy an image to the device, flip it there and back, and compare; then reuse its memory."""
     import cvc
-    from cvc._lib import lib
+    from cvc._resource import live
+    from cvc._transfer import download_into
 
     height, width, channels = 48, 64, 3
     pixels = bytes(index * 7 % 251 for index in range(height * width * channels))
@@ -49,8 +50,7 @@ def _round_trip() -> None:
         there = cvc.flip(source, -1)
         back = cvc.flip(there, -1)
         result = ctypes.create_string_buffer(len(pixels))
-        lib.cvc_download(int(stream), back._handle, result, None)
-        stream.sync()
+        download_into(result, ctypes.addressof(result), live(back), stream)
         if result.raw != pixels:
             raise cvc.Error("the pixels that came back differ from those that were sent")
         address = there.cuda()._data.data

@@ -50,14 +50,19 @@ def download(tensor: int, stream: Stream | None = None) -> numpy.ndarray[Any, An
     data = sized(TensorData)
     lib.cvc_tensor_get_data(tensor, data)
     array = numpy.empty(tuple(data.shape[: data.rank]), Type(data.dtype).dtype)
+    download_into(array, array.ctypes.data, tensor, stream)
+    return array
+
+
+def download_into(memory: Any, address: int, tensor: int, stream: Stream | None) -> None:
+    """Copy a tensor's values, packed, into host memory that `memory` keeps alive, and wait."""
     handle = stream_handle(stream)
     source = TensorReference.to(tensor)
-    noted = Copies(array, [source])
+    noted = Copies(memory, [source])
     try:
-        lib.cvc_download(handle, live(source), array.ctypes.data, None)
+        lib.cvc_download(handle, live(source), address, None)
         wait("cvc_stream_synchronize", handle)
     except Error:
         noted.failed()
         raise
     noted.passed()
-    return array

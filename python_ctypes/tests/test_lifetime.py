@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import signal
+import sys
 import textwrap
 
+import numpy as np
 import pytest
 from support import output_of, run
 
 import cvc
+from cvc import _lifetime
 
 # An array that tells when it is freed, on the file descriptor itself: at the interpreter's end the
 # modules that print are gone.
@@ -94,6 +97,37 @@ def test_running_work_on_mapped_memory_at_exit():
         """
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@on_the_host
+def test_a_forked_child_that_ends_by_itself():
+    program = """
+        values = noisy(4, 6)
+        cvc.flip(cvc.as_tensor(values, "HW"), 0, stream=stream)
+        if os.fork() == 0:
+            sys.exit()
+        print(os.waitstatus_to_exitcode(os.wait()[1]))
+    """
+    assert output_of(START + textwrap.dedent(program)) == "0\n"
+
+
+@on_the_host
+def test_what_came_back_is_forgotten():
+    stream = cvc.Stream()
+    array = np.zeros((4, 6), np.uint8)
+    for _ in range(100):
+        cvc.flip(cvc.as_tensor(array, "HW"), 0, stream=stream)
+        cvc.as_image(array).close()
+        assert not cvc.upload(array).cpu().any()
+        with pytest.raises(cvc.InvalidArgumentError):
+            cvc.as_tensor(array, "HWC")
+        with pytest.raises(cvc.InvalidArgumentError):
+            cvc.as_image(array, cvc.Format.NV12)
+        with pytest.raises(cvc.MismatchError):
+            cvc.Image(array.astype(np.uint16), cvc.Format.U8)
+    stream.sync()
+    assert not _lifetime._lent and not _lifetime._ended and not _lifetime._copying
+    assert sys.getrefcount(array) <= 2
 
 
 COPIES = {
