@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_char_p, c_void_p, py_object
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from ctypes import byref, c_char_p, c_int32, c_void_p, py_object
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import _foreign
@@ -12,7 +14,7 @@ from ._context import default_cache
 from ._lib import backend, lib, raw, wait
 from ._lifetime import TensorReference
 from ._resource import Resource, live
-from .errors import error_of, invalid
+from .errors import Error, error_of, invalid
 from .types import Type, public_dtype
 
 if TYPE_CHECKING:
@@ -60,7 +62,8 @@ class Export(Resource, noun="tensor"):
         """Release the memory now. Arrays that were made from the export must be gone."""
         if self._lent and self._handle is not None:
             # What the reader queued on CUDA's default stream until now is ordered before reuse.
-            raw.cvc_tensor_end_access(self._handle, STREAM_LEGACY, ACCESS["READ_WRITE"])
+            with suppress(Error), _current_device(self._data.device):
+                raw.cvc_tensor_end_access(self._handle, STREAM_LEGACY, ACCESS["READ_WRITE"])
         super().close()
 
     @property
@@ -121,8 +124,9 @@ class Export(Resource, noun="tensor"):
         if backend() != "cuda":
             raise AttributeError("__cuda_array_interface__: the memory is on the host")
         access = ACCESS["READ" if self._read_only else "READ_WRITE"]
-        lib.cvc_tensor_begin_access(live(self), STREAM_LEGACY, access)
-        lib.cvc_tensor_end_access(live(self), STREAM_LEGACY, access)
+        with _current_device(self._data.device):
+            lib.cvc_tensor_begin_access(live(self), STREAM_LEGACY, access)
+            lib.cvc_tensor_end_access(live(self), STREAM_LEGACY, access)
         self._lent = True
         return {**self._interface(), "stream": STREAM_LEGACY}
 
@@ -168,11 +172,13 @@ class Export(Resource, noun="tensor"):
         own_device = self.__dlpack_device__()
         wanted = own_device if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
         if wanted == own_device:
-            return self._capsule(_consumer(stream, own_device), versioned, copy)
+            with _current_device(self._data.device):
+                return self._capsule(_consumer(stream, own_device), versioned, copy)
         if wanted == (_foreign.DL_CPU, 0) and stream is None:
             if copy is False:
                 raise BufferError("device memory cannot be read on the host without a copy")
-            return self._host_capsule(max_version, versioned)
+            with _current_device(self._data.device):
+                return self._host_capsule(max_version, versioned)
         raise BufferError(
             f"dl_device is {wanted} with stream {stream}, expected {own_device}, or "
             f"({_foreign.DL_CPU}, 0) without a stream"
@@ -209,7 +215,7 @@ class Export(Resource, noun="tensor"):
         return Export(live(copied))
 
     def _own_stream(self) -> Stream:
-        """The current stream, or the default one where that is of another device."""
+        """The current stream, or where that is of another device, the current device's default."""
         from .stream import Stream
 
         current = Stream.current
@@ -229,6 +235,21 @@ class Export(Resource, noun="tensor"):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a cvc.Export cannot be pickled: pickle a copy, .cpu()")
+
+
+@contextmanager
+def _current_device(device: int) -> Iterator[None]:
+    """Makes a device the thread's current one, whose default streams the handles 0, 1 and 2 are."""
+    before = c_int32()
+    lib.cvc_device_get_current(byref(before))
+    if before.value == device:
+        yield
+        return
+    try:
+        lib.cvc_device_set_current(device)
+        yield
+    finally:
+        lib.cvc_device_set_current(before)
 
 
 def _consumer(stream: int | None, device: tuple[int, int]) -> int:

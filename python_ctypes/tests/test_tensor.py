@@ -406,6 +406,28 @@ def test_dlpack_copies_of_another_device():
 
 
 @on_host
+def test_exports_of_another_device_use_its_default_streams():
+    # What the cuda backend does for readers on default streams runs on the host's devices as well.
+    program = """
+        import numpy as np, cvc
+        from cvc import _export
+        cvc.set_device(1)
+        tensor = cvc.upload(np.arange(6, dtype=np.uint8))
+        cvc.set_device(0)
+        _export.backend = lambda: "cuda"
+        export = tensor.cuda()
+        assert export.__cuda_array_interface__["stream"] == 1
+        export.close()
+        for stream in (None, 1, 2, -1):
+            for copy in (None, True):
+                tensor.__dlpack__(stream=stream, copy=copy)
+        tensor.__dlpack__(dl_device=(1, 0), max_version=(1, 0))
+        print(cvc.current_device())
+    """
+    assert output_of(program, CVC_HOST_DEVICES="2") == "0\n"
+
+
+@on_host
 def test_dlpack_struct_is_what_the_protocol_asks():
     from cvc import _foreign
 
