@@ -85,7 +85,7 @@ fn the_store_is_bounded_and_what_is_read_stays() {
     }
     let (count, bytes) = resize_store::kept(1);
     assert_eq!(count, 512);
-    assert!(bytes <= 4 << 20);
+    assert!(bytes <= 2 << 20);
     assert!(held.is_held());
     // Whatever was freed is written over.
     let cover: Vec<Tensor> = (0..300).map(|_| filled(1, &stream, 100)).collect();
@@ -103,7 +103,7 @@ fn the_store_is_bounded_and_what_is_read_stays() {
             (middle - (height as f32 / 2.0)).abs() < 4.0,
             "{height}: {middle}"
         );
-        assert!(resize_store::kept(1).1 <= 4 << 20);
+        assert!(resize_store::kept(1).1 <= 2 << 20);
     }
     let before = resize_store::kept(1);
     assert!((1..10).contains(&before.0), "{before:?}");
@@ -115,7 +115,7 @@ fn the_store_is_bounded_and_what_is_read_stays() {
     let latch = stream.hold();
     resize(&stream, &source, &out, CVC_FILTER_LANCZOS);
     assert_eq!(resize_store::kept(1), before);
-    assert!(free_bytes(1) > free + (4 << 20));
+    assert!(free_bytes(1) > free + (2 << 20));
     latch.open();
     let middle = out.take::<f32>(&stream)[60_000];
     assert!((middle - 120_000.0).abs() < 4.0, "{middle}");
