@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use crate::backend;
 use crate::error::{Error, Result, Status};
 use crate::fail;
+use crate::observe::log;
 use crate::timeline::{Accesses, Deadline, Looks, Polls};
 
 /// Blocks are whole granules and start on one.
@@ -25,6 +26,8 @@ pub struct Block {
     pub pointer: u64,
     base: u64,
     taken: u64,
+    /// The driver would not have it back, and that was logged.
+    refused: bool,
 }
 
 /// How far a reclaimer may go.
@@ -109,6 +112,7 @@ pub fn allocate(device: i32, bytes: u64, align: u64, may_wait: bool) -> Result<B
         pointer,
         base,
         taken,
+        refused: false,
     })
 }
 
@@ -128,22 +132,33 @@ pub fn release(block: Block, accesses: Accesses) {
         free(block);
         return;
     }
-    let pool = pool(block.device);
-    pool.waiting.fetch_add(block.taken, Ordering::AcqRel);
-    pool.deferred.lock().push_back((block, accesses));
+    defer(pool(block.device), block, accesses);
 }
 
-fn free(block: Block) {
+/// Gives a block back; returns the bytes that went. What the driver refuses stays in the account, and the next `collect`
+/// tries again.
+fn free(mut block: Block) -> u64 {
     let pool = pool(block.device);
     let given =
         backend::current().and_then(|b| b.memory_free(block.device, block.base, block.taken));
-    match given {
-        Ok(()) => {
-            pool.taken.fetch_sub(block.taken, Ordering::AcqRel);
-        }
-        // The bytes stay in the account: they were not given back.
-        Err(error) => crate::observe::log::write(crate::observe::log::Level::Error, error),
+    let Err(error) = given else {
+        pool.taken.fetch_sub(block.taken, Ordering::AcqRel);
+        return block.taken;
+    };
+    let lost = error.status == Status::ContextLost;
+    if !block.refused {
+        log::write(log::Level::Error, error);
     }
+    if !lost {
+        block.refused = true;
+        defer(pool, block, Accesses::default());
+    }
+    0
+}
+
+fn defer(pool: &Pool, block: Block, accesses: Accesses) {
+    pool.waiting.fetch_add(block.taken, Ordering::AcqRel);
+    pool.deferred.lock().push_back((block, accesses));
 }
 
 /// Gives what the pool keeps back to the driver, down to `keep` bytes. The direct source keeps nothing but blocks whose work
@@ -193,9 +208,8 @@ pub fn collect_waiting(device: i32, deadline: Deadline) -> Result<u64> {
 fn finish(pool: &Pool, done: impl Iterator<Item = Block>) -> u64 {
     let mut bytes = 0;
     for block in done {
-        bytes += block.taken;
         pool.waiting.fetch_sub(block.taken, Ordering::AcqRel);
-        free(block);
+        bytes += free(block);
     }
     bytes
 }

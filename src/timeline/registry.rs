@@ -259,7 +259,13 @@ fn per_thread(device: i32) -> Result<&'static Stream> {
 pub fn create(device: i32, blocking: bool) -> Result<StreamHandle> {
     let backend = backend::current()?;
     let handle = backend.stream_create(device, blocking)?;
-    let id = backend.stream_identify(handle)?.id;
+    let id = match backend.stream_identify(handle) {
+        Ok(identity) => identity.id,
+        Err(error) => {
+            let _ = backend.stream_destroy(device, handle);
+            return Err(error);
+        }
+    };
     let mut registry = REGISTRY.lock();
     let stream = registry.slot(Identity {
         handle,
@@ -274,9 +280,17 @@ pub fn create(device: i32, blocking: bool) -> Result<StreamHandle> {
 /// Destroys a created stream; returns at once, queued work still runs.
 pub fn destroy(handle: StreamHandle) -> Result<()> {
     let (stream, device) = take_known(handle, StreamKind::Created, "cvc_stream_create")?;
-    backend::current()?.stream_destroy(device, handle)?;
-    REGISTRY.lock().retired.push(stream);
-    Ok(())
+    let destroyed = backend::current()?.stream_destroy(device, handle);
+    let mut registry = REGISTRY.lock();
+    match destroyed {
+        Ok(()) => registry.retired.push(stream),
+        // It lives on, and may be destroyed again.
+        Err(_) => {
+            stream.revive();
+            registry.known.insert(handle, Entry { stream, device });
+        }
+    }
+    destroyed
 }
 
 /// Makes a foreign stream one that the library may touch at any time until `unregister`; its owner keeps it alive.

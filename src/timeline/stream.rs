@@ -451,4 +451,9 @@ impl Stream {
         inner.alive = false;
         Ok(())
     }
+
+    /// Undoes `retire`, where the stream could not be ended.
+    pub(super) fn revive(&self) {
+        self.inner.lock().alive = true;
+    }
 }
