@@ -116,6 +116,16 @@ static inline cvc_cache_t check_default_cache(void) {
   return cache;
 }
 
+// Where the race checker is on, it has found nothing.
+static inline void check_no_races(void) {
+  static char report[1 << 16];
+  uint64_t races = 0;
+  if (cvc_host_race_count(&races) != CVC_STATUS_OK || CHECK_EQ(races, 0))
+    return;
+  if (cvc_host_race_report(report, sizeof report, NULL) == CVC_STATUS_OK)
+    fputs(report, stderr);
+}
+
 // Waits for all work, drops what is idle and expects nothing live.
 static inline void check_after_test(void) {
   cvc_cache_t cache = check_default_cache();
@@ -128,6 +138,7 @@ static inline void check_after_test(void) {
     CHECK_OK(cvc_cache_clear(cache, device, CVC_SCOPE_GLOBAL));
   for (int32_t device = 0; device < devices; ++device)
     CHECK_EQ(check_stats(cache, device).bytes, 0);
+  check_no_races();
 }
 
 #define CHECK_BEGIN() setvbuf(stdout, NULL, _IOLBF, 0)

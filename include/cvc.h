@@ -60,6 +60,27 @@ typedef struct CUevent_st *cvc_event_t;
 #define CVC_EVENT_TIMING 1
 
 /**
+ * An instrument of `cvc_backend_instrument`: counts the calls that the library makes to its backend.
+ */
+#define CVC_INSTRUMENT_COUNT_CALLS 1
+
+/**
+ * An instrument of `cvc_backend_instrument`: calls of the backend fail where `cvc_host_fault` says so.
+ */
+#define CVC_INSTRUMENT_FAULTS 2
+
+/**
+ * An instrument of `cvc_backend_instrument`, on the host backend: accesses to memory that nothing orders are reported.
+ */
+#define CVC_INSTRUMENT_RACE_CHECK 4
+
+/**
+ * Asked for as an instrument of `cvc_backend_instrument`: work queued on the host backend runs only in steps, which
+ * `cvc_host_step` and the waits of the host take.
+ */
+#define CVC_INSTRUMENT_STEPPED 8
+
+/**
  * Flag of normalize: the scale is a standard deviation, and 1 / sqrt(scale^2 + epsilon) is used.
  */
 #define CVC_NORMALIZE_SCALE_IS_STDDEV 1
@@ -259,6 +280,24 @@ typedef int32_t cvc_log_level_t;
  * Gets messages of the library; see `cvc_set_log_callback`.
  */
 typedef void (*cvc_log_fn)(cvc_log_level_t level, const char *message, void *context);
+
+/**
+ * What `cvc_host_step` would run.
+ */
+typedef int32_t cvc_host_step_kind_t;
+
+/**
+ * One item of queued work that may run.
+ */
+typedef struct cvc_host_step_t {
+  size_t struct_size;
+  /**
+   * Its stream, as `cvc_stream_get_id` names it.
+   */
+  uint64_t stream_id;
+  int32_t device;
+  cvc_host_step_kind_t kind;
+} cvc_host_step_t;
 
 /**
  * Format of an image: planes, channels, their order and dtype, and how chroma is subsampled. `_ER` is extended (full)
@@ -1092,6 +1131,16 @@ typedef struct cvc_tensor_record_t {
 #define CVC_LOG_INFO 3
 
 /**
+ * A copy, a fill or a launch.
+ */
+#define CVC_HOST_STEP_WORK 1
+
+/**
+ * The completion of an event, or of what a wait of the host waits for.
+ */
+#define CVC_HOST_STEP_RECORD 2
+
+/**
  * ITU-R BT.601: standard definition.
  */
 #define CVC_COLOR_MATRIX_BT601 0
@@ -1340,6 +1389,41 @@ cvc_status_t cvc_host_latch_create(cvc_stream_t stream, uint64_t *latch);
 cvc_status_t cvc_host_latch_open(uint64_t latch);
 
 /**
+ * How many items of queued work may run now: the oldest of each stream, where it waits for nothing. For a host backend
+ * whose work runs in steps, by `CVC_INSTRUMENT_STEPPED` or `CVC_HOST_EXECUTOR=stepped`; this and the functions below give
+ * `CVC_STATUS_NOT_SUPPORTED` elsewhere.
+ *
+ * Queued work then runs on the thread that takes the step, one item at a time, in whichever order the caller picks; the
+ * same picks give the same run. `synchronize` and the other waits of the host run what they need, each stream's oldest
+ * first, and wait only for latches; a wait with a timeout of 0 and a query run nothing.
+ */
+cvc_status_t cvc_host_step_count(uint64_t *count);
+
+/**
+ * What the item at that place is, counted from 0; the longest ready comes first.
+ */
+cvc_status_t cvc_host_step_get(uint64_t index, struct cvc_host_step_t *step);
+
+/**
+ * Runs the item at that place.
+ */
+cvc_status_t cvc_host_step(uint64_t index);
+
+/**
+ * Runs what the stream's queued work needs, on other streams too, as far as latches let it.
+ *
+ * @param[out] steps gets how many items were run
+ */
+cvc_status_t cvc_host_step_stream(cvc_stream_t stream, uint64_t *steps);
+
+/**
+ * Runs all that may run, the longest ready first, until nothing may.
+ *
+ * @param[out] steps gets how many items were run
+ */
+cvc_status_t cvc_host_step_all(uint64_t *steps);
+
+/**
  * Planes, channels and subsampling of a format.
  */
 cvc_status_t cvc_format_get_info(cvc_format_t format, struct cvc_format_info_t *info);
@@ -1465,6 +1549,96 @@ cvc_status_t cvc_image_batch_retain(cvc_image_batch_t batch);
  * Drops a reference; with the last one the batch lets go of its images.
  */
 cvc_status_t cvc_image_batch_release(cvc_image_batch_t batch);
+
+/**
+ * Asks for instruments around the backend of this process, before anything else is called: they are put in place when the
+ * backend is chosen, and cost nothing where they are not. Each can be had from the environment too, by a variable that is
+ * 1: `CVC_COUNT_CALLS`, `CVC_FAULTS`, `CVC_HOST_RACE_CHECK`; steps by `CVC_HOST_EXECUTOR=stepped`.
+ * `CVC_STATUS_NOT_SUPPORTED` where the backend is in use already without one of them.
+ *
+ * @param instruments `CVC_INSTRUMENT_*`, added up
+ */
+cvc_status_t cvc_backend_instrument(uint32_t instruments);
+
+/**
+ * The name of the backend's call of that number, counted from 0, such as "launch" or "event_record"; null past the last
+ * one. Static.
+ */
+const char *cvc_backend_call_name(uint32_t index);
+
+/**
+ * How often the library has called its backend by that name since the last reset, over all threads. Needs
+ * `CVC_INSTRUMENT_COUNT_CALLS`.
+ */
+cvc_status_t cvc_backend_call_count(const char *name, uint64_t *count);
+
+/**
+ * Counts from 0 again.
+ */
+cvc_status_t cvc_backend_call_reset(void);
+
+/**
+ * Plans a fault, on any backend: after the next `skip` calls of that name, `count` of them fail with `status` without
+ * being made. Needs `CVC_INSTRUMENT_FAULTS`. Several faults may be planned.
+ *
+ * With `CVC_STATUS_NOT_READY`, a query of a stream or an event says that its work is not done, and a wait that its time
+ * has passed: an event that never completes. A wait without a timeout fails then, since it would not end. The calls "kind" and
+ * "device_count" cannot fail.
+ *
+ * @param call as `cvc_backend_call_name` gives it
+ * @param status not ready, out of memory, not supported, device error or capturing
+ */
+cvc_status_t cvc_host_fault(const char *call,
+                            uint64_t skip,
+                            uint64_t count,
+                            cvc_status_t status);
+
+/**
+ * How many calls have failed by the plan since `cvc_host_fault_clear`.
+ */
+cvc_status_t cvc_host_fault_hits(uint64_t *hits);
+
+/**
+ * Forgets all planned faults.
+ */
+cvc_status_t cvc_host_fault_clear(void);
+
+/**
+ * How many races were found since `cvc_host_race_forget`. Needs `CVC_INSTRUMENT_RACE_CHECK`.
+ *
+ * A race is an access of queued work to bytes that other work touched before, one of them writing, where nothing orders
+ * the later one after the earlier: no stream, no event that was recorded and waited for, no rule of the legacy stream,
+ * no wait or query of the host that saw the earlier one complete. Whether they ran in the wrong order does not matter. Copies,
+ * fills and launches of the library are seen by themselves; launches of others where `cvc_tensor_end_access` or
+ * `cvc_host_race_access` announces them; memory that is given back counts as written by the host.
+ */
+cvc_status_t cvc_host_race_count(uint64_t *count);
+
+/**
+ * The first hundred races, a line each: both accesses by number and kind, their streams, the bytes, and what would have
+ * ordered them.
+ *
+ * @param[out] buffer gets the text and a NUL, cut to `length`; may be null when `length` is 0
+ * @param[out] needed gets the bytes of the whole text with its NUL; may be null
+ */
+cvc_status_t cvc_host_race_report(char *buffer,
+                                  size_t length,
+                                  size_t *needed);
+
+/**
+ * Forgets the races that were found.
+ */
+cvc_status_t cvc_host_race_forget(void);
+
+/**
+ * Tells the race checker that work of the caller's own, queued on `stream` by now, touches these bytes; with
+ * `CVC_STREAM_NONE`, that the host touches them now. It orders nothing.
+ */
+cvc_status_t cvc_host_race_access(int32_t device,
+                                  cvc_stream_t stream,
+                                  const void *pointer,
+                                  uint64_t bytes,
+                                  cvc_access_t access);
 
 /**
  * Mirrors images of any dtype. `dst` has the layout, shape and dtype of `src`, or is `src`: then it works in place.

@@ -66,6 +66,8 @@ SCOPE = {"GLOBAL": 0, "LOCAL": 1}
 ACCESS = {"READ": 1, "WRITE": 2, "READ_WRITE": 3}
 BACKEND = {"HOST": 1, "CUDA": 2}
 LOG = {"ERROR": 1, "WARNING": 2, "INFO": 3}
+INSTRUMENT = {"COUNT_CALLS": 1, "FAULTS": 2, "RACE_CHECK": 4, "STEPPED": 8}
+HOST_STEP = {"WORK": 1, "RECORD": 2}
 NORMALIZE_SCALE_IS_STDDEV = 1
 COLOR_MATRIX = {"BT601": 0, "BT709": 1}
 PREPROCESS_FLIP = 1
@@ -88,6 +90,7 @@ CONSTANTS: dict[str, int] = {
     "CVC_STREAM_BLOCKING": 1,
     "CVC_STREAM_ANNOUNCES_CAPTURES": 2,
     "CVC_EVENT_TIMING": 1,
+    **{f"CVC_INSTRUMENT_{name}": bit for name, bit in INSTRUMENT.items()},
     "CVC_NORMALIZE_SCALE_IS_STDDEV": NORMALIZE_SCALE_IS_STDDEV,
     "CVC_PREPROCESS_FLIP": PREPROCESS_FLIP,
     "CVC_PREPROCESS_SWAP_CHANNELS": PREPROCESS_SWAP_CHANNELS,
@@ -106,6 +109,7 @@ for _prefix, _values in (
     ("ACCESS", ACCESS),
     ("BACKEND", BACKEND),
     ("LOG", LOG),
+    ("HOST_STEP", HOST_STEP),
 ):
     CONSTANTS.update((f"CVC_{_prefix}_{name}", value) for name, value in _values.items())
 
@@ -294,6 +298,15 @@ class PreprocessParams(Structure):
     ]
 
 
+class HostStep(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("stream_id", c_uint64),
+        ("device", c_int32),
+        ("kind", c_int32),
+    ]
+
+
 # Struct name in C -> class. The test walks the header's structs and this table in both directions.
 STRUCTS: dict[str, type[Structure]] = {
     "cvc_cache_options": CacheOptions,
@@ -312,6 +325,7 @@ STRUCTS: dict[str, type[Structure]] = {
     "cvc_normalize_params": NormalizeParams,
     "cvc_crop": Crop,
     "cvc_preprocess_params": PreprocessParams,
+    "cvc_host_step": HostStep,
 }
 
 _Struct = TypeVar("_Struct", bound=Structure)
@@ -534,4 +548,21 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     # host backend, for tests
     ("cvc_host_latch_create", _status, (_stream, _uint64_out)),
     ("cvc_host_latch_open", _status, (c_uint64,)),
+    ("cvc_host_step_count", _status, (_uint64_out,)),
+    ("cvc_host_step_get", _status, (c_uint64, _pointer(HostStep))),
+    ("cvc_host_step", _status, (c_uint64,)),
+    ("cvc_host_step_stream", _status, (_stream, _uint64_out)),
+    ("cvc_host_step_all", _status, (_uint64_out,)),
+    # instruments around the backend, for tests
+    ("cvc_backend_instrument", _status, (c_uint32,)),
+    ("cvc_backend_call_name", c_char_p, (c_uint32,)),
+    ("cvc_backend_call_count", _status, (c_char_p, _uint64_out)),
+    ("cvc_backend_call_reset", _status, ()),
+    ("cvc_host_fault", _status, (c_char_p, c_uint64, c_uint64, c_int32)),
+    ("cvc_host_fault_hits", _status, (_uint64_out,)),
+    ("cvc_host_fault_clear", _status, ()),
+    ("cvc_host_race_count", _status, (_uint64_out,)),
+    ("cvc_host_race_report", _status, (_address, c_size_t, POINTER(c_size_t))),
+    ("cvc_host_race_forget", _status, ()),
+    ("cvc_host_race_access", _status, (_device, _stream, _address, c_uint64, c_int32)),
 )

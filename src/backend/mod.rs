@@ -6,6 +6,7 @@
 pub mod cuda;
 pub mod host;
 mod select;
+pub mod wrap;
 
 pub use select::{current, device, epoch, forget_lookups};
 
@@ -184,10 +185,38 @@ pub trait Backend: Send + Sync {
     fn copy_2d(&self, device: i32, stream: StreamHandle, copy: &Copy2d) -> Result<()>;
     fn fill_zero_2d(&self, device: i32, stream: StreamHandle, fill: &Fill2d) -> Result<()>;
     fn launch(&self, device: i32, stream: StreamHandle, launch: &Launch) -> Result<()>;
+    /// Says that work of others, queued on the stream by now, touches these bytes; without a stream, that the host does. For
+    /// checkers: nothing is done.
+    fn announce_access(
+        &self,
+        device: i32,
+        stream: Option<StreamHandle>,
+        range: ByteRange,
+    ) -> Result<()> {
+        let _ = (device, stream, range);
+        Ok(())
+    }
     /// Waits for all work of the device, as `stream_synchronize` does for a stream's.
     fn device_synchronize(&self, device: i32, timeout: Option<Duration>) -> Result<bool>;
 
     /// Queues a hold on the stream that lasts until `latch_open`. For tests.
     fn latch_create(&self, device: i32, stream: StreamHandle) -> Result<u64>;
     fn latch_open(&self, latch: u64) -> Result<()>;
+
+    /// Where queued work may be run in steps.
+    fn stepping(&self) -> Option<&dyn Stepping> {
+        None
+    }
+}
+
+/// Queued work that runs when somebody says so. Each call gives `Status::NotSupported` where it runs by itself.
+pub trait Stepping {
+    /// What may run now: the oldest item of each stream that waits for nothing.
+    fn runnable(&self) -> Result<Vec<host::Runnable>>;
+    /// Runs the item at that place of `runnable`.
+    fn run_one(&self, index: u64) -> Result<()>;
+    /// Runs what the stream's work needs, as far as latches let it; how many items that were.
+    fn run_stream(&self, device: i32, stream: StreamHandle) -> Result<u64>;
+    /// Runs all that may run, the oldest first, until nothing may.
+    fn run_all(&self) -> Result<u64>;
 }

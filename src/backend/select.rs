@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::OnceLock;
 
-use super::{cuda::CudaBackend, host::HostBackend, Backend};
+use super::{cuda::CudaBackend, host::HostBackend, wrap, Backend};
 use crate::error::{Error, Result, Status};
 use crate::fail;
 use crate::observe::log;
@@ -12,16 +12,27 @@ static CURRENT: OnceLock<Result<Box<dyn Backend>>> = OnceLock::new();
 
 /// The process's backend, chosen at the first call. An error then stays the answer.
 pub fn current() -> Result<&'static dyn Backend> {
-    match CURRENT.get_or_init(choose) {
+    match CURRENT.get_or_init(choose_and_instrument) {
         Ok(backend) => Ok(backend.as_ref()),
         Err(error) => Err(error.clone()),
     }
 }
 
-fn choose() -> Result<Box<dyn Backend>> {
+/// Whether `current` was called.
+pub(super) fn is_chosen() -> bool {
+    CURRENT.get().is_some()
+}
+
+fn choose_and_instrument() -> Result<Box<dyn Backend>> {
+    let instruments = wrap::wanted()?;
+    let backend = choose(instruments & wrap::STEPPED_BIT != 0)?;
+    wrap::install(backend, instruments)
+}
+
+fn choose(stepped: bool) -> Result<Box<dyn Backend>> {
     let wanted = std::env::var_os("CVC_BACKEND").unwrap_or_else(|| "auto".into());
     match wanted.to_str() {
-        Some("host") => host(),
+        Some("host") => host(stepped),
         Some("cuda") => cuda(),
         Some("auto" | "") => {
             if super::cuda::driver_is_installed() {
@@ -32,7 +43,7 @@ fn choose() -> Result<Box<dyn Backend>> {
                 log::Level::Info,
                 "no CUDA driver is installed; CVC_BACKEND=auto uses the host backend",
             );
-            host()
+            host(stepped)
         }
         _ => fail!(
             Status::InvalidValue,
@@ -42,8 +53,8 @@ fn choose() -> Result<Box<dyn Backend>> {
     }
 }
 
-fn host() -> Result<Box<dyn Backend>> {
-    Ok(Box::new(HostBackend::from_environment()?))
+fn host(stepped: bool) -> Result<Box<dyn Backend>> {
+    Ok(Box::new(HostBackend::from_environment(stepped)?))
 }
 
 fn cuda() -> Result<Box<dyn Backend>> {

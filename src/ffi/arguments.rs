@@ -33,7 +33,7 @@ macro_rules! structs {
 
 structs!(cvc_cache_options_t cvc_device_info_t cvc_cache_stats_t cvc_tensor_desc_t cvc_tensor_data_t cvc_image_desc_t
     cvc_image_data_t cvc_image_batch_data_t cvc_tensor_batch_data_t cvc_format_info_t cvc_normalize_params_t
-    cvc_preprocess_params_t);
+    cvc_preprocess_params_t cvc_host_step_t);
 
 #[inline(always)]
 fn struct_size<T: Struct>(pointer: *const T, name: &str) -> Result<usize> {

@@ -257,6 +257,23 @@ pub const CVC_STREAM_BLOCKING: u32 = 1;
 pub const CVC_STREAM_ANNOUNCES_CAPTURES: u32 = 2;
 /// Flag of `cvc_event_create`: `cvc_event_elapsed_ms` works on it.
 pub const CVC_EVENT_TIMING: u32 = 1;
+
+/// An instrument of `cvc_backend_instrument`: counts the calls that the library makes to its backend.
+pub const CVC_INSTRUMENT_COUNT_CALLS: u32 = 1;
+/// An instrument of `cvc_backend_instrument`: calls of the backend fail where `cvc_host_fault` says so.
+pub const CVC_INSTRUMENT_FAULTS: u32 = 2;
+/// An instrument of `cvc_backend_instrument`, on the host backend: accesses to memory that nothing orders are reported.
+pub const CVC_INSTRUMENT_RACE_CHECK: u32 = 4;
+/// Asked for as an instrument of `cvc_backend_instrument`: work queued on the host backend runs only in steps, which
+/// `cvc_host_step` and the waits of the host take.
+pub const CVC_INSTRUMENT_STEPPED: u32 = 8;
+
+/// What `cvc_host_step` would run.
+pub type cvc_host_step_kind_t = i32;
+/// A copy, a fill or a launch.
+pub const CVC_HOST_STEP_WORK: cvc_host_step_kind_t = 1;
+/// The completion of an event, or of what a wait of the host waits for.
+pub const CVC_HOST_STEP_RECORD: cvc_host_step_kind_t = 2;
 /// Flag of normalize: the scale is a standard deviation, and 1 / sqrt(scale^2 + epsilon) is used.
 pub const CVC_NORMALIZE_SCALE_IS_STDDEV: u32 = 1;
 /// Which luma coefficients frames in YCbCr were made with.

@@ -89,7 +89,7 @@ impl Export {
         let _ = catch_unwind(AssertUnwindSafe(move || {
             if let Some(stream) = self.consumer {
                 // An error leaves the access noted, so that the memory counts as in use.
-                let _ = object::end_access(&self.object, stream, AccessKind::Write);
+                let _ = object::end_use(&self.object, stream, AccessKind::Write);
             }
         }));
     }

@@ -139,21 +139,26 @@ pub unsafe extern "C" fn cvc_last_error_message(
         return CVC_STATUS_NULL_POINTER;
     }
     let _ = LAST_ERROR.try_with(|last| {
-        let text = last.borrow();
-        if !needed.is_null() {
-            // SAFETY: the caller's pointer to a size_t.
-            unsafe { *needed = text.len() + 1 };
-        }
-        if length > 0 {
-            let copied = text.len().min(length - 1);
-            // SAFETY: the caller's buffer of `length` bytes.
-            unsafe {
-                std::ptr::copy_nonoverlapping(text.as_ptr().cast(), buffer, copied);
-                *buffer.add(copied) = 0;
-            }
-        }
+        // SAFETY: the caller's buffer of `length` bytes.
+        unsafe { copy_text(&last.borrow(), buffer, length, needed) };
     });
     CVC_STATUS_OK
+}
+
+/// Gives a text to a caller: cut to its buffer, and how long it is.
+pub unsafe fn copy_text(text: &str, buffer: *mut c_char, length: usize, needed: *mut usize) {
+    if !needed.is_null() {
+        // SAFETY: the caller's pointer to a size_t.
+        unsafe { *needed = text.len() + 1 };
+    }
+    if length > 0 {
+        let copied = text.len().min(length - 1);
+        // SAFETY: the caller's buffer of `length` bytes.
+        unsafe {
+            std::ptr::copy_nonoverlapping(text.as_ptr().cast(), buffer, copied);
+            *buffer.add(copied) = 0;
+        }
+    }
 }
 
 struct Context(*mut c_void);

@@ -16,6 +16,7 @@ mod error;
 mod host;
 mod image;
 mod image_batch;
+mod instrument;
 mod operators;
 mod operators_var_shape;
 mod preprocess;

@@ -348,3 +348,14 @@ pub struct cvc_preprocess_params_t {
     /// belong to places and channels of the result.
     pub normalize: *const cvc_normalize_params_t,
 }
+
+/// One item of queued work that may run.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct cvc_host_step_t {
+    pub struct_size: usize,
+    /// Its stream, as `cvc_stream_get_id` names it.
+    pub stream_id: u64,
+    pub device: i32,
+    pub kind: cvc_host_step_kind_t,
+}

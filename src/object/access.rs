@@ -1,8 +1,10 @@
 //! Queuing work on objects: what must come first, and the note that it was queued.
 
-use smallvec::SmallVec;
+use smallvec::{smallvec, SmallVec};
 
-use super::object::{Object, ObjectRef};
+use super::image_desc::PlaneDesc;
+use super::object::{Body, Object, ObjectRef};
+use crate::backend::{self, ByteRange};
 use crate::cache;
 use crate::error::Result;
 use crate::timeline::{AccessKind, Accesses, Deadline, Stream};
@@ -67,7 +69,40 @@ pub fn begin_access(object: &ObjectRef, stream: &'static Stream, kind: AccessKin
 /// After a launch by others: notes the access, which covers all that is queued on the stream by now.
 pub fn end_access(object: &ObjectRef, stream: &'static Stream, kind: AccessKind) -> Result<()> {
     stream.check_not_capturing()?;
+    let backend = backend::current()?;
+    for (start, length) in object.spans() {
+        let write = kind == AccessKind::Write;
+        let range = ByteRange {
+            start,
+            length,
+            write,
+        };
+        backend.announce_access(object.device(), Some(stream.handle()), range)?;
+    }
+    end_use(object, stream, kind)
+}
+
+/// `end_access` where nobody can say which of the work on the stream touched the memory, and when.
+pub fn end_use(object: &ObjectRef, stream: &'static Stream, kind: AccessKind) -> Result<()> {
+    stream.check_not_capturing()?;
     note(stream, &[(object.root(), kind)])
+}
+
+impl Object {
+    /// (address, bytes) of what a tensor or an image covers, padding between rows included.
+    fn spans(&self) -> SmallVec<[(u64, u64); 3]> {
+        match self.body() {
+            Body::Tensor { desc, data } => smallvec![(*data, desc.span_bytes())],
+            Body::Image { desc, data } => {
+                let span = |plane: &PlaneDesc| {
+                    let last_row = i64::from(plane.height - 1) * plane.row_stride;
+                    (data + plane.offset, last_row as u64 + plane.width as u64)
+                };
+                desc.planes().iter().map(span).collect()
+            }
+            _ => SmallVec::new(),
+        }
+    }
 }
 
 /// Waits on the host for all work on the object; `false` when the deadline passed first.
@@ -89,7 +124,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::backend;
     use crate::cache::Cache;
     use crate::object::{self, Handle, ObjectKind};
     use crate::timeline;

@@ -14,7 +14,7 @@ mod reshape;
 mod tensor;
 mod tensor_desc;
 
-pub use access::{begin_access, end_access, last_stream, submit, synchronize};
+pub use access::{begin_access, end_access, end_use, last_stream, submit, synchronize};
 pub use batch::{
     image_batch_create, image_batch_upload, tensor_batch_create, tensor_batch_set,
     tensor_batch_upload, ImageBatchInfo, TensorBatchInfo, IMAGE_RECORD_BYTES, TENSOR_RECORD_BYTES,

@@ -7,6 +7,7 @@ use crate::fail;
 
 pub const DEVICES: &str = "CVC_HOST_DEVICES";
 pub const MEMORY: &str = "CVC_HOST_MEMORY";
+pub const EXECUTOR: &str = "CVC_HOST_EXECUTOR";
 pub const MAX_DEVICES: i32 = 64;
 
 /// The least memory that a device may have: a page.
@@ -36,6 +37,19 @@ pub fn memory(value: Option<&OsStr>) -> Result<u64> {
         _ => fail!(
             Status::InvalidValue,
             "{MEMORY} is {value:?}, expected a number of bytes of at least {MIN_MEMORY}, or one with K, M or G behind it"
+        ),
+    }
+}
+
+/// Whether queued work runs in steps; by itself where the variable is not set.
+pub fn is_stepped(value: Option<&OsStr>) -> Result<bool> {
+    match value.map(OsStr::to_str) {
+        None | Some(Some("threads" | "")) => Ok(false),
+        Some(Some("stepped")) => Ok(true),
+        Some(_) => fail!(
+            Status::InvalidValue,
+            "{EXECUTOR} is {:?}, expected threads or stepped",
+            value.unwrap_or_default()
         ),
     }
 }
@@ -119,5 +133,17 @@ mod tests {
         }
         let default = memory(None).unwrap();
         assert!((1 << 20..=4 << 30).contains(&default));
+    }
+
+    #[test]
+    fn an_executor_is_one_of_two() {
+        let of = |text: &str| is_stepped(Some(OsStr::new(text)));
+        assert_eq!(is_stepped(None), Ok(false));
+        assert_eq!((of("threads"), of("stepped")), (Ok(false), Ok(true)));
+        let error = of("step").unwrap_err();
+        assert_eq!(
+            error.message,
+            "CVC_HOST_EXECUTOR is \"step\", expected threads or stepped"
+        );
     }
 }

@@ -5,15 +5,15 @@
 //!   registry, identity   numbers to streams, events, latches; who a stream is
 //!   order                the legacy stream's waits, made of records and waits
 //!   stream, signal       FIFO queues and what they wait for; no threads
-//!   threads              the executor: who runs what is ready
+//!   threads, stepped     the executors: who runs what is ready, and when
 //!   work                 what is run, and how it is split over cores
 //!   device, arena, ranges  memory and the sticky fault
 //! ```
 //!
-//! Another executor takes the place of `threads` by implementing `stream::Executor`: everything else is the same.
+//! Executors implement `stream::Executor`: everything else is the same for both.
 //!
-//! Wrappers (race checker, call counter, fault plan) are further implementations of `Backend` around a `Box<dyn Backend>`
-//! and stand beside this folder. Nothing in here calls the trait's methods on itself, so a wrapper sees each call that
+//! The instruments in `wrap`, beside this folder, are further implementations of `Backend` around a `Box<dyn Backend>`.
+//! Nothing in here calls the trait's methods on itself, so a wrapper sees each call that
 //! the library makes exactly once, in the caller's thread and order; `Launch::ranges`, `Copy2d` and `Fill2d` say what the
 //! queued work will touch.
 
@@ -26,6 +26,7 @@ mod order;
 mod ranges;
 mod registry;
 mod signal;
+mod stepped;
 mod stream;
 mod threads;
 mod work;
@@ -45,7 +46,9 @@ use self::event::Event;
 use self::identity::Identities;
 use self::order::LegacyOrder;
 use self::registry::{new_handle, Registry, Tag};
-use self::signal::{wait_for_all, Signal};
+use self::signal::Signal;
+use self::stepped::Stepped;
+pub use self::stepped::{Runnable, StepKind};
 use self::stream::{Executor, Item, Stream, StreamKind};
 use self::threads::Threads;
 use self::work::{ItemWork, Work};
@@ -99,9 +102,15 @@ impl HostBackend {
 
     /// Sized by `CVC_HOST_DEVICES` (1 to 64; 1) and `CVC_HOST_MEMORY` (bytes a device, plain or with K, M or G; the
     /// smaller of 4 GiB and a quarter of the machine's memory). `Status::InvalidValue` for what they cannot be.
-    pub fn from_environment() -> Result<HostBackend> {
+    ///
+    /// Queued work runs in steps where `stepped`, or where `CVC_HOST_EXECUTOR` is `stepped` instead of `threads`.
+    pub fn from_environment(stepped: bool) -> Result<HostBackend> {
         let devices = environment::devices(std::env::var_os(environment::DEVICES).as_deref())?;
         let memory = environment::memory(std::env::var_os(environment::MEMORY).as_deref())?;
+        let executor = std::env::var_os(environment::EXECUTOR);
+        if environment::is_stepped(executor.as_deref())? || stepped {
+            return HostBackend::with_executor(devices, memory, Stepped::new());
+        }
         HostBackend::new(devices, memory)
     }
 
@@ -400,7 +409,9 @@ impl Backend for HostBackend {
     ) -> Result<bool> {
         let slot = self.working_slot(device)?;
         let stream = self.stream(slot, stream)?;
-        let done = wait_for_all(&slot.order.tails(&stream), timeout);
+        let done = self
+            .executor
+            .wait_for_all(&slot.order.tails(&stream), timeout);
         slot.device.check()?;
         Ok(done)
     }
@@ -453,7 +464,7 @@ impl Backend for HostBackend {
         let found = self.event(event)?;
         check_event_device(&found, event, device)?;
         self.executor.prepare()?;
-        let signal = Signal::new();
+        let signal = Signal::of(&stream);
         let mut latest = found.latest.lock();
         let record = Item::Record {
             signal: Arc::clone(&signal),
@@ -484,7 +495,7 @@ impl Backend for HostBackend {
         check_event_device(&found, event, device)?;
         let done = found
             .signal()
-            .is_none_or(|signal| wait_for_all(&[signal], timeout));
+            .is_none_or(|signal| self.executor.wait_for_all(&[signal], timeout));
         slot.device.check()?;
         Ok(done)
     }
@@ -545,7 +556,7 @@ impl Backend for HostBackend {
         let mut streams = self.streams_of(slot);
         streams.push(Arc::clone(slot.order.legacy()));
         let tails: Vec<_> = streams.iter().filter_map(|stream| stream.tail()).collect();
-        let done = wait_for_all(&tails, timeout);
+        let done = self.executor.wait_for_all(&tails, timeout);
         slot.device.check()?;
         Ok(done)
     }
@@ -560,6 +571,10 @@ impl Backend for HostBackend {
             self.latches.remove(latch);
         }
         queued.map(|()| latch)
+    }
+
+    fn stepping(&self) -> Option<&dyn super::Stepping> {
+        Some(self)
     }
 
     fn latch_open(&self, latch: u64) -> Result<()> {

@@ -1,7 +1,7 @@
 //! One-shot completions: what an event record, a tail or a latch sets, and streams and host threads wait for.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -18,15 +18,34 @@ pub struct Signal {
     stamp: OnceLock<Instant>,
     parked: Mutex<SmallVec<[Arc<Stream>; 2]>>,
     changed: Condvar,
+    /// Whose record sets it; nobody's where it is a latch. A stream with something queued lives, so it is there to be
+    /// found for as long as that matters.
+    stream: Weak<Stream>,
 }
 
 impl Signal {
+    /// Set by whoever has it.
     pub fn new() -> Arc<Signal> {
+        Signal::with(Weak::new())
+    }
+
+    /// Set by a record on this stream.
+    pub fn of(stream: &Arc<Stream>) -> Arc<Signal> {
+        Signal::with(Arc::downgrade(stream))
+    }
+
+    /// Whose record sets it.
+    pub fn stream(&self) -> Option<Arc<Stream>> {
+        self.stream.upgrade()
+    }
+
+    fn with(stream: Weak<Stream>) -> Arc<Signal> {
         Arc::new(Signal {
             done: AtomicBool::new(false),
             stamp: OnceLock::new(),
             parked: Mutex::new(SmallVec::new()),
             changed: Condvar::new(),
+            stream,
         })
     }
 

@@ -3,23 +3,33 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use super::device::Device;
-use super::signal::Signal;
+use super::signal::{wait_for_all, Signal};
+use super::stepped::Stepped;
 use super::work::Work;
 use crate::backend::StreamIdentity;
 use crate::error::Result;
 
-/// Who runs queued work. *threads* (`threads.rs`) runs it behind the caller as soon as it may; a *stepped* executor keeps
-/// the ready streams in a list and calls `Stream::step` on whichever a test picks.
+/// Who runs queued work. *threads* (`threads.rs`) runs it behind the caller as soon as it may; *stepped* (`stepped.rs`)
+/// keeps the ready streams in a list and calls `Stream::step` on whichever a test picks.
 pub trait Executor: Send + Sync {
     /// Called before anything is queued; an error means that nothing could run it.
     fn prepare(&self) -> Result<()>;
     /// The stream has become runnable and belongs to the executor until `step` says `Blocked` or `Empty`. Called with
     /// locks held: it must not step the stream itself.
     fn ready(&self, stream: Arc<Stream>);
+    /// Waits on the calling thread, as `signal::wait_for_all` says.
+    fn wait_for_all(&self, signals: &[Arc<Signal>], timeout: Option<Duration>) -> bool {
+        wait_for_all(signals, timeout)
+    }
+    /// Where this is the stepped executor.
+    fn stepped(&self) -> Option<&Stepped> {
+        None
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +48,14 @@ pub enum Item {
         signal: Arc<Signal>,
         stamp: bool,
     },
+    Wait(Arc<Signal>),
+}
+
+/// A stream's oldest item, as one sees it without taking it.
+pub enum Head {
+    Nothing,
+    Work,
+    Record,
     Wait(Arc<Signal>),
 }
 
@@ -122,7 +140,7 @@ impl Stream {
     }
 
     /// A signal that is set once everything queued so far is done; `None` where it is done already.
-    pub fn tail(&self) -> Option<Arc<Signal>> {
+    pub fn tail(self: &Arc<Self>) -> Option<Arc<Signal>> {
         let mut queue = self.queue.lock();
         if queue.items.is_empty() && !queue.working {
             return None;
@@ -131,7 +149,7 @@ impl Stream {
             return Some(Arc::clone(signal));
         }
         // Not empty, so somebody has the stream in hand and will come to this item.
-        let signal = Signal::new();
+        let signal = Signal::of(self);
         queue.items.push_back(Item::Record {
             signal: Arc::clone(&signal),
             stamp: false,
@@ -143,6 +161,16 @@ impl Stream {
     pub fn is_idle(&self) -> bool {
         let queue = self.queue.lock();
         queue.items.is_empty() && !queue.working
+    }
+
+    /// What `step` would take next.
+    pub fn head(&self) -> Head {
+        match self.queue.lock().items.front() {
+            None => Head::Nothing,
+            Some(Item::Work(_)) => Head::Work,
+            Some(Item::Record { .. }) => Head::Record,
+            Some(Item::Wait(signal)) => Head::Wait(Arc::clone(signal)),
+        }
     }
 
     /// Takes the oldest item. Only who has the stream in hand calls this, and not between `Run` and `work_done`.

@@ -186,6 +186,22 @@ fn set_default_float_mode() {
     }
 }
 
+/// Runs something in that mode, on a thread that may have another and gets it back.
+pub fn with_default_float_mode(body: impl FnOnce()) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let mut before: u32 = 0;
+        // SAFETY: stores the control word in `before`.
+        unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &mut before, options(nostack)) };
+        set_default_float_mode();
+        body();
+        // SAFETY: loads the word that was stored.
+        unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &before, options(nostack, readonly)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    body();
+}
+
 /// While this lives, the calling thread starts threads that the process' signals are not delivered to: their handlers run
 /// on threads that the program knows. Signals that a thread raises by its own fault stay as they were.
 struct BlockedSignals {

@@ -1,0 +1,363 @@
+//! Every call of the backend fails once, at every place of a short program: an error each time, accounts that add up,
+//! nothing reused early, and all as before once the fault is gone.
+
+mod c_interface;
+
+use std::ffi::CString;
+use std::ptr::null_mut;
+use std::sync::{Mutex, MutexGuard};
+
+use c_interface::*;
+use cvc::backend::wrap::Call;
+
+const SIDE: i64 = 24;
+const BYTES: usize = (SIDE * SIDE * 3) as usize;
+
+fn begin() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let guard = ONE.lock().unwrap_or_else(|broken| broken.into_inner());
+    start(CVC_INSTRUMENT_FAULTS | CVC_INSTRUMENT_RACE_CHECK);
+    guard
+}
+
+fn plan(call: &str, skip: u64, count: u64, status: i32) {
+    let call = CString::new(call).expect("no name has a zero");
+    // SAFETY: a name.
+    ok(unsafe { cvc_host_fault(call.as_ptr(), skip, count, status) });
+}
+
+/// How many calls failed by the plan, which ends.
+fn end_plan() -> u64 {
+    let mut hits = 0;
+    // SAFETY: a place for the result.
+    unsafe {
+        ok(cvc_host_fault_hits(&mut hits));
+        ok(cvc_host_fault_clear());
+    }
+    hits
+}
+
+/// What the program's calls came to.
+#[derive(Default)]
+struct Outcome {
+    errors: Vec<(&'static str, i32, String)>,
+    /// Downloads that succeeded gave these.
+    results: Vec<(usize, Vec<u8>)>,
+}
+
+impl Outcome {
+    /// Notes a status; whether it is success.
+    fn note(&mut self, what: &'static str, status: i32) -> bool {
+        if status != CVC_STATUS_OK {
+            self.errors.push((what, status, message()));
+        }
+        status == CVC_STATUS_OK
+    }
+}
+
+#[track_caller]
+fn assert_accounts_add_up(cache: cvc_cache_t, what: &str) {
+    let now = stats(cache);
+    let counted = now.live_bytes - now.unindexed_bytes + now.idle_bytes + now.pending_bytes;
+    assert_eq!(now.bytes, counted, "{what}");
+    assert!(
+        now.driver_bytes >= now.live_bytes + now.idle_bytes + now.pending_bytes,
+        "{what}"
+    );
+}
+
+/// Writes on two streams, reads on the other, releases with work queued, reuses, asks and waits.
+fn program(cache: cvc_cache_t) -> Outcome {
+    let mut outcome = Outcome::default();
+    let desc = hwc(SIDE, SIDE, 3);
+    let mut streams = [null_mut(); 2];
+    let mut buffers = Vec::new();
+    // SAFETY: handles that are good, and places for results that live until the streams are through.
+    unsafe {
+        for stream in &mut streams {
+            outcome.note("stream_create", cvc_stream_create(0, 0, stream));
+        }
+        let foreign = foreign_stream();
+        let pairs = [
+            [streams[0], streams[1]],
+            [streams[1], streams[0]],
+            [streams[0], streams[1]],
+            [PER_THREAD, streams[0]],
+            [streams[1], foreign],
+        ];
+        for (round, [writer, reader]) in pairs.into_iter().enumerate() {
+            let value = 10 * round as u8 + 7;
+            let source = vec![value; BYTES];
+            let mut got = vec![0u8; BYTES];
+            if writer.is_null() || reader.is_null() {
+                continue;
+            }
+            let latch = if round == 1 {
+                hold_or_none(writer)
+            } else {
+                None
+            };
+            let (status, tensor) = try_create(cache, &desc, writer);
+            let mut whole = outcome.note("create", status);
+            if whole {
+                let status = cvc_upload(writer, source.as_ptr().cast(), std::ptr::null(), tensor);
+                whole &= outcome.note("upload", status);
+                let mut flipped = null_mut();
+                let status = cvc_op_flip_new(reader, tensor, 1, &mut flipped);
+                let made = outcome.note("flip", status);
+                whole &= made;
+                // A second writer, that must not run before the reader.
+                outcome.note("fill_zero", cvc_fill_zero(writer, tensor));
+                outcome.note("release", cvc_tensor_release(tensor));
+                if made {
+                    let place = got.as_mut_ptr().cast();
+                    let status = cvc_download(reader, flipped, place, std::ptr::null());
+                    whole &= outcome.note("download", status);
+                    outcome.note("release", cvc_tensor_release(flipped));
+                    // Would take the flipped memory if it were offered too early.
+                    let (status, early) = try_create(cache, &desc, writer);
+                    if outcome.note("create", status) {
+                        outcome.note("fill_zero", cvc_fill_zero(writer, early));
+                        outcome.note("release", cvc_tensor_release(early));
+                    }
+                }
+            }
+            if let Some(latch) = latch {
+                let_go_surely(latch);
+            }
+            outcome.note(
+                "query",
+                match cvc_stream_query(reader) {
+                    CVC_STATUS_NOT_READY => CVC_STATUS_OK,
+                    status => status,
+                },
+            );
+            outcome.note("synchronize", cvc_stream_synchronize(writer, -1));
+            let read = outcome.note("synchronize", cvc_stream_synchronize(reader, -1));
+            if whole && read {
+                outcome.results.push((round, got.clone()));
+            }
+            buffers.push((source, got));
+        }
+        let mut event = null_mut();
+        if !streams[0].is_null() && outcome.note("event_create", cvc_event_create(0, 0, &mut event))
+        {
+            outcome.note("event_record", cvc_event_record(event, streams[0]));
+            outcome.note(
+                "wait_event",
+                match streams[1].is_null() {
+                    true => CVC_STATUS_OK,
+                    false => cvc_stream_wait_event(streams[1], event),
+                },
+            );
+            outcome.note("event_synchronize", cvc_event_synchronize(event, -1));
+            if !outcome.note("event_destroy", cvc_event_destroy(event)) {
+                end_plan_and_keep_hits();
+                ok(cvc_event_destroy(event));
+            }
+        }
+        outcome.note("device_synchronize", cvc_device_synchronize(0, -1));
+        outcome.note("clear", cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL));
+        for stream in streams.into_iter().filter(|stream| !stream.is_null()) {
+            if !outcome.note("stream_destroy", cvc_stream_destroy(stream)) {
+                end_plan_and_keep_hits();
+                ok(cvc_stream_destroy(stream));
+            }
+        }
+        if !foreign.is_null() {
+            let backend = cvc::backend::current().expect("it has started");
+            while backend.stream_destroy(0, foreign as usize).is_err() {}
+        }
+        // Whatever failed above, the buffers must live until no queued copy uses them.
+        let backend = cvc::backend::current().expect("it has started");
+        while backend.device_synchronize(0, None) != Ok(true) {}
+    }
+    drop(buffers);
+    outcome
+}
+
+const PER_THREAD: cvc_stream_t = std::ptr::without_provenance_mut(2);
+
+/// A stream that the library did not make; null where that fails.
+fn foreign_stream() -> cvc_stream_t {
+    let backend = cvc::backend::current().expect("it has started");
+    let handle = backend.stream_create(0, false).unwrap_or_default();
+    std::ptr::without_provenance_mut(handle)
+}
+
+static HITS: Mutex<u64> = Mutex::new(0);
+
+fn end_plan_and_keep_hits() {
+    *HITS.lock().unwrap() += end_plan();
+}
+
+fn hold_or_none(stream: cvc_stream_t) -> Option<u64> {
+    let mut latch = 0;
+    // SAFETY: a place for the result.
+    let status = unsafe { cvc_host_latch_create(stream, &mut latch) };
+    (status == CVC_STATUS_OK).then_some(latch)
+}
+
+fn let_go_surely(latch: u64) {
+    // The plan may have this call fail too, once.
+    // SAFETY: no preconditions.
+    while unsafe { cvc_host_latch_open(latch) } != CVC_STATUS_OK {}
+}
+
+#[test]
+fn every_call_fails_at_every_place() {
+    let _one = begin();
+    let cache = default_cache();
+    let mut walked = Vec::new();
+    for status in [
+        CVC_STATUS_DEVICE_ERROR,
+        CVC_STATUS_OUT_OF_MEMORY,
+        CVC_STATUS_NOT_READY,
+    ] {
+        for call in Call::ALL {
+            let name = call.name().to_str().expect("ASCII");
+            if matches!(name, "kind" | "device_count") {
+                continue;
+            }
+            let mut places = 0;
+            loop {
+                assert!(places < 500, "{name} is called without end");
+                let at = format!("{name} {places} with status {status}");
+                plan(name, places, 1, status);
+                *HITS.lock().unwrap() = 0;
+                let outcome = program(cache);
+                let hits = end_plan() + *HITS.lock().unwrap();
+                check(cache, &at, &outcome, hits);
+                if hits == 0 {
+                    break;
+                }
+                places += 1;
+            }
+            if places > 0 {
+                walked.push((name, status, places));
+            }
+        }
+    }
+    let faults: u64 = walked.iter().map(|(_, _, places)| places).sum();
+    println!("{faults} faults: {walked:?}");
+    for name in [
+        "memory_allocate",
+        "memory_free",
+        "stream_create",
+        "event_record",
+        "launch",
+        "copy_2d",
+    ] {
+        assert!(
+            walked.iter().any(|(walked, _, _)| *walked == name),
+            "{name} was not reached"
+        );
+    }
+}
+
+fn check(cache: cvc_cache_t, at: &str, outcome: &Outcome, hits: u64) {
+    for (what, status, message) in &outcome.errors {
+        assert!(
+            !message.is_empty(),
+            "{at}: {what} gave {status} and no message"
+        );
+    }
+    if hits == 0 {
+        assert!(outcome.errors.is_empty(), "{at}: {:?}", outcome.errors);
+        assert_eq!(outcome.results.len(), 5, "{at}");
+    }
+    for (round, got) in &outcome.results {
+        let expected = 10 * *round as u8 + 7;
+        let wrong = got.iter().position(|value| *value != expected);
+        assert_eq!(
+            wrong, None,
+            "{at}: the result of round {round} was overwritten"
+        );
+    }
+    assert!(races() == 0, "{at}: {}", race_report());
+    assert_accounts_add_up(cache, at);
+    assert_eq!(stats(cache).live_handles, 0, "{at}");
+    // SAFETY: the cache's handle.
+    unsafe {
+        ok(cvc_device_synchronize(0, -1));
+        ok(cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL));
+    }
+    let after = stats(cache);
+    assert_eq!(
+        (after.bytes, after.driver_bytes),
+        (0, 0),
+        "{at}: {:?}",
+        outcome.errors
+    );
+}
+
+#[test]
+fn an_event_that_never_completes_keeps_its_memory() {
+    let _one = begin();
+    let cache = default_cache();
+    let desc = hwc(SIDE, SIDE, 3);
+    let (first, second) = (new_stream(0), new_stream(0));
+    let tensor = create(cache, &desc, first);
+    let place = data(tensor);
+    // SAFETY: handles.
+    ok(unsafe { cvc_fill_zero(first, tensor) });
+    for name in [
+        "event_query",
+        "event_synchronize",
+        "stream_query",
+        "stream_synchronize",
+    ] {
+        plan(name, 0, u64::MAX, CVC_STATUS_NOT_READY);
+    }
+    release(tensor);
+    let other = create(cache, &desc, second);
+    assert_ne!(
+        data(other),
+        place,
+        "taken although its work is not seen complete"
+    );
+    release(other);
+    // SAFETY: no preconditions.
+    unsafe {
+        assert_eq!(cvc_stream_query(first), CVC_STATUS_NOT_READY);
+        assert_eq!(
+            cvc_stream_synchronize(first, 1_000_000),
+            CVC_STATUS_NOT_READY
+        );
+        assert_eq!(cvc_stream_synchronize(first, -1), CVC_STATUS_DEVICE_ERROR);
+        assert!(message().contains("no timeout"), "{}", message());
+        assert_eq!(
+            cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL),
+            CVC_STATUS_DEVICE_ERROR
+        );
+    }
+    assert!(stats(cache).pending_bytes > 0);
+    assert_accounts_add_up(cache, "while the event does not complete");
+    assert!(end_plan() > 0);
+    synchronize(first);
+    // SAFETY: the cache's handle.
+    ok(unsafe { cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL) });
+    assert_eq!(stats(cache).driver_bytes, 0);
+    destroy(first);
+    destroy(second);
+}
+
+#[test]
+fn a_plan_is_checked() {
+    let _one = begin();
+    // SAFETY: names that are not those of calls.
+    unsafe {
+        assert_eq!(
+            cvc_host_fault(c"launches".as_ptr(), 0, 1, CVC_STATUS_DEVICE_ERROR),
+            CVC_STATUS_INVALID_ARGUMENT
+        );
+        assert_eq!(
+            cvc_host_fault(std::ptr::null(), 0, 1, CVC_STATUS_DEVICE_ERROR),
+            CVC_STATUS_NULL_POINTER
+        );
+        assert_eq!(
+            cvc_host_fault(c"launch".as_ptr(), 0, 1, CVC_STATUS_OK),
+            CVC_STATUS_INVALID_ENUM
+        );
+    }
+}
