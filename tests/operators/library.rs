@@ -3,7 +3,7 @@
 // What handles point to is known by name alone.
 #![allow(improper_ctypes)]
 
-use std::ffi::{c_char, c_void, CString};
+use std::ffi::{c_char, c_void, CStr, CString};
 use std::ptr::null_mut;
 use std::sync::Once;
 
@@ -19,6 +19,7 @@ extern "C" {
     fn cvc_stream_synchronize(stream: cvc_stream_t, timeout_ns: i64) -> i32;
     fn cvc_host_latch_create(stream: cvc_stream_t, latch: *mut u64) -> i32;
     fn cvc_host_latch_open(latch: u64) -> i32;
+    fn cvc_host_race_report(buffer: *mut c_char, length: usize, needed: *mut usize) -> i32;
     fn cvc_tensor_create(
         cache: cvc_cache_t,
         desc: *const cvc_tensor_desc_t,
@@ -238,17 +239,34 @@ pub fn refused(status: i32, expected: i32, words: &[&str]) {
     }
 }
 
-/// The default cache, on a host backend of two devices.
+/// The default cache, on a host backend of two devices and under the race checker.
 pub fn cache() -> cvc_cache_t {
     static BACKEND: Once = Once::new();
     BACKEND.call_once(|| {
         std::env::set_var("CVC_BACKEND", "host");
         std::env::set_var("CVC_HOST_DEVICES", "2");
+        std::env::set_var("CVC_HOST_RACE_CHECK", "1");
     });
     let mut cache = null_mut();
     // SAFETY: a place for the result.
     ok(unsafe { cvc_cache_default(&mut cache) });
     cache
+}
+
+/// All that was queued so far, by any test, is ordered.
+#[track_caller]
+fn assert_no_races() {
+    let mut report = [0 as c_char; 4096];
+    // SAFETY: a buffer of that length, which gets a terminated text.
+    let report = unsafe {
+        ok(cvc_host_race_report(
+            report.as_mut_ptr(),
+            report.len(),
+            null_mut(),
+        ));
+        CStr::from_ptr(report.as_ptr())
+    };
+    assert_eq!(report, c"");
 }
 
 /// Entries of the calling thread.
@@ -279,6 +297,7 @@ impl Stream {
     pub fn finish(&self) {
         // SAFETY: the stream lives.
         ok(unsafe { cvc_stream_synchronize(self.0, 60_000_000_000) });
+        assert_no_races();
     }
 
     /// Whether work is open on the stream after it had time to run: work that was queued later has run elsewhere.
