@@ -291,6 +291,109 @@ fn check(cache: cvc_cache_t, at: &str, outcome: &Outcome, hits: u64) {
     );
 }
 
+/// Resizes a batch of three images to three sizes; the result's images are taken one by one, with tables beside them.
+fn resize_a_batch(cache: cvc_cache_t, stream: cvc_stream_t) -> Outcome {
+    const SIZES: [i32; 6] = [20, 30, 9, 11, 40, 8];
+    let mut outcome = Outcome::default();
+    let (mut batch, mut resized) = (null_mut(), null_mut());
+    let mut images = Vec::new();
+    // SAFETY: handles and places for results.
+    unsafe {
+        for width in [16, 24, 33] {
+            let desc = cvc_image_desc_t {
+                struct_size: std::mem::size_of::<cvc_image_desc_t>(),
+                device: 0,
+                format: CVC_FORMAT_RGB8,
+                width,
+                height: 12,
+                row_align: 0,
+                base_align: 0,
+            };
+            let mut image = null_mut();
+            let status = cvc_image_create(cache, &desc, stream, &mut image);
+            if outcome.note("image_create", status) {
+                images.push(image);
+            }
+        }
+        let status = cvc_image_batch_create(cache, 0, 3, stream, &mut batch);
+        if outcome.note("batch_create", status) {
+            let count = images.len() as i32;
+            let pushed = cvc_image_batch_push(batch, images.as_ptr(), count);
+            outcome.note("push", pushed);
+            if count == 3 {
+                let (sizes, filter) = (SIZES.as_ptr(), CVC_FILTER_LINEAR);
+                let status = cvc_op_pillow_resize_var_shape_new(
+                    stream,
+                    batch,
+                    sizes,
+                    3,
+                    filter,
+                    0,
+                    &mut resized,
+                );
+                if outcome.note("resize", status) {
+                    let released = cvc_image_batch_release(resized);
+                    outcome.note("release", released);
+                } else {
+                    assert!(resized.is_null());
+                }
+            }
+            outcome.note("release", cvc_image_batch_release(batch));
+        }
+        for image in images {
+            outcome.note("release", cvc_image_release(image));
+        }
+        outcome.note("synchronize", cvc_stream_synchronize(stream, -1));
+        let cleared = cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL);
+        outcome.note("clear", cleared);
+    }
+    outcome
+}
+
+#[test]
+fn a_batch_fails_half_way() {
+    let _one = begin();
+    let cache = default_cache();
+    let stream = new_stream(0);
+    // The tables of resize coefficients stay for later calls: what they take is what the first run leaves.
+    let first = resize_a_batch(cache, stream);
+    assert!(first.errors.is_empty(), "{:?}", first.errors);
+    let kept = stats(cache).driver_bytes;
+    let mut faults = 0;
+    for name in Call::ALL
+        .iter()
+        .map(|call| call.name().to_str().expect("ASCII"))
+    {
+        if matches!(name, "kind" | "device_count") {
+            continue;
+        }
+        for place in 0.. {
+            assert!(place < 500, "{name} is called without end");
+            plan(name, place, 1, CVC_STATUS_DEVICE_ERROR);
+            let outcome = resize_a_batch(cache, stream);
+            let hits = end_plan();
+            for (what, status, message) in &outcome.errors {
+                assert!(!message.is_empty(), "{what} gave {status} and no message");
+            }
+            assert_accounts_add_up(cache, name);
+            assert_no_races();
+            synchronize(stream);
+            // SAFETY: the cache's handle.
+            ok(unsafe { cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL) });
+            let after = stats(cache);
+            let left = (after.live_handles, after.bytes, after.driver_bytes);
+            assert_eq!(left, (0, 0, kept), "{name} {place}: {:?}", outcome.errors);
+            if hits == 0 {
+                assert!(outcome.errors.is_empty(), "{name}: {:?}", outcome.errors);
+                break;
+            }
+            faults += 1;
+        }
+    }
+    assert!(faults > 20, "only {faults} faults");
+    destroy(stream);
+}
+
 #[test]
 fn an_event_that_never_completes_keeps_its_memory() {
     let _one = begin();

@@ -85,6 +85,35 @@ extern "C" {
     ) -> i32;
     pub fn cvc_copy(stream: cvc_stream_t, src: cvc_tensor_t, dst: cvc_tensor_t) -> i32;
     pub fn cvc_fill_zero(stream: cvc_stream_t, dst: cvc_tensor_t) -> i32;
+    pub fn cvc_image_create(
+        cache: cvc_cache_t,
+        desc: *const cvc_image_desc_t,
+        stream: cvc_stream_t,
+        image: *mut cvc_image_t,
+    ) -> i32;
+    pub fn cvc_image_release(image: cvc_image_t) -> i32;
+    pub fn cvc_image_batch_create(
+        cache: cvc_cache_t,
+        device: i32,
+        capacity: i32,
+        stream: cvc_stream_t,
+        batch: *mut cvc_image_batch_t,
+    ) -> i32;
+    pub fn cvc_image_batch_push(
+        batch: cvc_image_batch_t,
+        images: *const cvc_image_t,
+        count: i32,
+    ) -> i32;
+    pub fn cvc_image_batch_release(batch: cvc_image_batch_t) -> i32;
+    pub fn cvc_op_pillow_resize_var_shape_new(
+        stream: cvc_stream_t,
+        src: cvc_image_batch_t,
+        sizes: *const i32,
+        count: i32,
+        filter: i32,
+        flags: u32,
+        dst: *mut cvc_image_batch_t,
+    ) -> i32;
     pub fn cvc_op_flip(s: cvc_stream_t, src: cvc_tensor_t, dst: cvc_tensor_t, code: i32) -> i32;
     pub fn cvc_op_flip_new(
         s: cvc_stream_t,
