@@ -156,7 +156,8 @@ inline cvc_resize_tiling cvc_resize_tiling_of(const cvc_resize_image &image, uin
   tiling.planar = !interleaved;
   const int64_t step = interleaved ? channels : 1;
   // The kernel counts bytes of a row in 32 bits.
-  if (image.src_width > cvc_resize_most_exact || image.src_width * step > INT32_MAX / 2 || image.dst_width * step > INT32_MAX / 2) {
+  if (image.src_width > cvc_resize_most_exact || image.src_width * step > INT32_MAX / 2 ||
+      image.dst_width * step > INT32_MAX / 2) {
     return none;
   }
   const auto across = [&](int64_t samples) {

@@ -311,7 +311,7 @@ pub fn in_params<T>(result: Result<T>) -> Result<T> {
     const ARGUMENTS: [&str; 4] = ["alpha ", "beta ", "round ", "filter "];
     result.map_err(|error| {
         let is_argument = |name: &&str| error.message.starts_with(*name);
-        let message = match ARGUMENTS.iter().any(|name| is_argument(name)) {
+        let message = match ARGUMENTS.iter().any(is_argument) {
             true => format!("params.{}", error.message),
             false => error
                 .message
