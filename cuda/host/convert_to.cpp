@@ -48,8 +48,8 @@ void convert_rows(const cvc_convert_to_params &params, Arithmetic alpha, Arithme
   }
   const cvc_view &src = params.src;
   const cvc_view &dst = params.dst;
-  const int64_t src_bytes = kind_bytes(params.src_kind);
-  const int64_t dst_bytes = kind_bytes(params.dst_kind);
+  const int64_t src_bytes = cvc_kind_bytes(params.src_kind);
+  const int64_t dst_bytes = cvc_kind_bytes(params.dst_kind);
   const bool dense =
       row_is_dense(src, params.channels, src_bytes) && row_is_dense(dst, params.channels, dst_bytes);
   const int64_t runs = dense ? 1 : params.channels;

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "../runs.cuh"
 #include "../saturate.cuh"
 #include "vector_support.h"
 
@@ -291,24 +292,6 @@ template <class Arithmetic, cvc_rounding Rounding> store_function<Arithmetic> ch
     }
   }
   return nullptr;
-}
-
-inline int64_t kind_bytes(uint32_t kind) {
-  switch (kind) {
-  case cvc_kind_u8:
-  case cvc_kind_s8:
-    return 1;
-  case cvc_kind_u16:
-  case cvc_kind_s16:
-  case cvc_kind_f16:
-    return 2;
-  case cvc_kind_u32:
-  case cvc_kind_s32:
-  case cvc_kind_f32:
-    return 4;
-  default:
-    return 8;
-  }
 }
 
 // Whether a row of this view is one run of adjacent elements, the channels of a pixel side by side.

@@ -115,8 +115,8 @@ public:
     width_ = width;
     index_ = index;
     first_channel_ = first_channel;
-    src_bytes_ = kind_bytes(values_.src_kind);
-    dst_bytes_ = kind_bytes(values_.dst_kind);
+    src_bytes_ = cvc_kind_bytes(values_.src_kind);
+    dst_bytes_ = cvc_kind_bytes(values_.dst_kind);
     dense_ = channels <= block_elements && row_is_dense(src, channels, src_bytes_) &&
              row_is_dense(dst, channels, dst_bytes_);
     filled_ = false;

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import HANG_SECONDS, PACKAGE, environment
+from support import run as run_program
 
 EXAMPLES = PACKAGE / "examples"
 sys.path.insert(0, str(EXAMPLES))
@@ -269,6 +270,31 @@ def test_interrupt_ends_with_one_line(tmp_path, line):
     status, errors = interrupt_at(line, *arguments)
     assert status == 130
     assert only_line(errors) == "demo: interrupted"
+
+
+def test_interrupt_comes_after_what_must_not_be_left_half_done():
+    done = run_program(
+        """
+        import os, signal
+        from demo_parts.pipeline import ctrl_c_comes_after
+
+        steps = []
+        try:
+            with ctrl_c_comes_after():
+                os.kill(os.getpid(), signal.SIGINT)
+                steps.append("whole")
+            steps.append("never")
+        except KeyboardInterrupt:
+            steps.append("after")
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt:
+            steps.append("at once")
+        print(*steps)
+        """,
+        PYTHONPATH=os.pathsep.join([str(EXAMPLES), environment()["PYTHONPATH"]]),
+    )
+    assert done.stdout.strip() == "whole after at once", done.stderr
 
 
 # --- the test video and the registry -------------------------------------------------------------

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
+import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,6 +81,19 @@ class Checker:
             self.shown.append((batch, place))
 
 
+@contextlib.contextmanager
+def ctrl_c_comes_after() -> Iterator[None]:
+    """Ctrl-C takes effect at the end of the block, for what must not be left half done."""
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
+
+
 class Lane:
     """A thread with a stream and host memory of its own, which works on one batch after another.
 
@@ -109,7 +124,9 @@ class Lane:
 
     def do(self, job: Callable[[], None]) -> None:
         """Have the lane's thread do something, after at most two jobs that it has already."""
-        self._jobs.put(job)
+        # A queue that is interrupted between its item and its notice of it wakes nobody again.
+        with ctrl_c_comes_after():
+            self._jobs.put(job)
 
     def join(self) -> None:
         """Wait for the jobs given so far."""
