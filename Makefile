@@ -49,4 +49,4 @@ venv: ## make build/venv with the Python packages that tests and tools need
 
 clean: ## remove what was built; the tools in build/venv and build/nvcc stay
 	$(CARGO) clean
-	rm -rf build/cmake build/c_tests build/install build/kernels build/logs build/gpu build/gpu-*
+	rm -rf build/cmake build/test-cmake build/c_tests build/install build/kernels build/emulated_gpu build/logs build/gpu build/gpu-*

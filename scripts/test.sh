@@ -34,9 +34,9 @@ build_release() { cargo build --locked --release --examples --lib; }
 
 install_library() {
   rm -rf "$BUILD/install"
-  "$CMAKE" -S cmake -B "$BUILD/cmake" -DCVC_SKIP_CARGO=ON -DCVC_CARGO_TARGET_DIR="$TARGET" \
+  "$CMAKE" -S cmake -B "$BUILD/test-cmake" -DCVC_SKIP_CARGO=ON -DCVC_CARGO_TARGET_DIR="$TARGET" \
     -DCMAKE_INSTALL_PREFIX="$BUILD/install"
-  "$CMAKE" --install "$BUILD/cmake" | tail -n 3
+  "$CMAKE" --install "$BUILD/test-cmake" | tail -n 3
 }
 
 build_c_tests() {

@@ -24,9 +24,9 @@ python_long() {
 
 c_long() {
   rm -rf "$BUILD/install"
-  "$CMAKE" -S cmake -B "$BUILD/cmake" -DCVC_SKIP_CARGO=ON -DCVC_CARGO_TARGET_DIR="$TARGET" \
+  "$CMAKE" -S cmake -B "$BUILD/test-cmake" -DCVC_SKIP_CARGO=ON -DCVC_CARGO_TARGET_DIR="$TARGET" \
     -DCMAKE_INSTALL_PREFIX="$BUILD/install"
-  "$CMAKE" --install "$BUILD/cmake" >/dev/null
+  "$CMAKE" --install "$BUILD/test-cmake" >/dev/null
   "$CMAKE" -S c_tests -B "$BUILD/c_tests" -DCMAKE_PREFIX_PATH="$BUILD/install" -DCMAKE_BUILD_TYPE=RelWithDebInfo
   "$CMAKE" --build "$BUILD/c_tests" -j"$JOBS"
   "$CTEST" --test-dir "$BUILD/c_tests" --output-on-failure -L long --no-tests=ignore

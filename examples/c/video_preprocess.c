@@ -6,6 +6,8 @@
 // Batches go to two streams in turn. Every step's output comes from the cache and is released as soon as the
 // next step is queued; from the second round on nothing is allocated. Each batch is checked against plain
 // loops.
+//
+//   cc video_preprocess.c $(pkg-config --cflags --libs cvc) -lm
 #include <cvc.h>
 
 #include <math.h>

@@ -25,8 +25,8 @@ def _include() -> Path:
 
 
 def _cmake_dir() -> Path:
-    installed = _PACKAGE / "lib" / "cmake" / "cvc"
-    return installed if installed.is_dir() else _TREE / "cmake"
+    """What an installed wheel has; the tree has only what it is made from."""
+    return _PACKAGE / "lib" / "cmake" / "cvc"
 
 
 def _print_path(path: Path) -> int:
