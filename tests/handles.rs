@@ -1,54 +1,13 @@
 //! Running out of handles: each kind of creation is refused, changes nothing, and works again once there is a slot.
 
-#![allow(improper_ctypes)] // What handles point to is known by name alone.
+mod c_interface;
 
-use std::ffi::{c_char, c_void, CStr};
+use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cvc::ffi::*;
+use c_interface::*;
 use cvc::object::limit_slots;
-
-extern "C" {
-    fn cvc_last_error_message(buffer: *mut c_char, length: usize, needed: *mut usize) -> i32;
-    fn cvc_cache_default(cache: *mut cvc_cache_t) -> i32;
-    fn cvc_cache_create(options: *const cvc_cache_options_t, cache: *mut cvc_cache_t) -> i32;
-    fn cvc_cache_stats(cache: cvc_cache_t, device: i32, stats: *mut cvc_cache_stats_t) -> i32;
-    fn cvc_tensor_create(
-        cache: cvc_cache_t,
-        desc: *const cvc_tensor_desc_t,
-        stream: cvc_stream_t,
-        tensor: *mut cvc_tensor_t,
-    ) -> i32;
-    fn cvc_tensor_wrap(
-        cache: cvc_cache_t,
-        data: *const cvc_tensor_data_t,
-        release: cvc_release_fn,
-        context: *mut c_void,
-        stream: cvc_stream_t,
-        tensor: *mut cvc_tensor_t,
-    ) -> i32;
-    fn cvc_tensor_get_data(tensor: cvc_tensor_t, data: *mut cvc_tensor_data_t) -> i32;
-    fn cvc_tensor_reshape(
-        tensor: cvc_tensor_t,
-        desc: *const cvc_tensor_desc_t,
-        view: *mut cvc_tensor_t,
-    ) -> i32;
-    fn cvc_tensor_release(tensor: cvc_tensor_t) -> i32;
-    fn cvc_image_create(
-        cache: cvc_cache_t,
-        desc: *const cvc_image_desc_t,
-        stream: cvc_stream_t,
-        image: *mut cvc_image_t,
-    ) -> i32;
-    fn cvc_image_batch_create(
-        cache: cvc_cache_t,
-        device: i32,
-        capacity: i32,
-        stream: cvc_stream_t,
-        batch: *mut cvc_image_batch_t,
-    ) -> i32;
-}
 
 const NO_STREAM: cvc_stream_t = usize::MAX as cvc_stream_t;
 
@@ -89,15 +48,6 @@ fn stats(cache: cvc_cache_t) -> Vec<u64> {
         stats.peak_bytes = 0;
         let words = std::mem::size_of::<cvc_cache_stats_t>() / 8;
         std::slice::from_raw_parts(std::ptr::from_ref(&stats).cast(), words).to_vec()
-    }
-}
-
-fn message() -> String {
-    let mut text = [0; 256];
-    // SAFETY: a buffer of that length, which the call ends with a NUL.
-    unsafe {
-        cvc_last_error_message(text.as_mut_ptr(), text.len(), null_mut());
-        CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned()
     }
 }
 

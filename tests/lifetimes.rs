@@ -1,41 +1,12 @@
 //! What becomes of objects whose thread, cache or owner goes first: through the C interface, on either backend.
 
-#![allow(improper_ctypes)] // What handles point to is known by name alone.
+mod c_interface;
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cvc::ffi::*;
-
-extern "C" {
-    fn cvc_cache_default(cache: *mut cvc_cache_t) -> i32;
-    fn cvc_cache_create(options: *const cvc_cache_options_t, cache: *mut cvc_cache_t) -> i32;
-    fn cvc_cache_release(cache: cvc_cache_t) -> i32;
-    fn cvc_cache_synchronize(cache: cvc_cache_t, device: i32, timeout_ns: i64) -> i32;
-    fn cvc_cache_stats(cache: cvc_cache_t, device: i32, stats: *mut cvc_cache_stats_t) -> i32;
-    fn cvc_stream_create(device: i32, flags: u32, stream: *mut cvc_stream_t) -> i32;
-    fn cvc_stream_synchronize(stream: cvc_stream_t, timeout_ns: i64) -> i32;
-    fn cvc_host_latch_create(stream: cvc_stream_t, latch: *mut u64) -> i32;
-    fn cvc_host_latch_open(latch: u64) -> i32;
-    fn cvc_tensor_create(
-        cache: cvc_cache_t,
-        desc: *const cvc_tensor_desc_t,
-        stream: cvc_stream_t,
-        tensor: *mut cvc_tensor_t,
-    ) -> i32;
-    fn cvc_tensor_wrap(
-        cache: cvc_cache_t,
-        data: *const cvc_tensor_data_t,
-        release: cvc_release_fn,
-        context: *mut c_void,
-        stream: cvc_stream_t,
-        tensor: *mut cvc_tensor_t,
-    ) -> i32;
-    fn cvc_tensor_end_access(tensor: cvc_tensor_t, stream: cvc_stream_t, access: i32) -> i32;
-    fn cvc_tensor_get_data(tensor: cvc_tensor_t, data: *mut cvc_tensor_data_t) -> i32;
-    fn cvc_tensor_release(tensor: cvc_tensor_t) -> i32;
-}
+use c_interface::*;
 
 const NO_STREAM: cvc_stream_t = usize::MAX as cvc_stream_t;
 const OK: i32 = CVC_STATUS_OK;
@@ -48,12 +19,6 @@ macro_rules! ok {
     };
 }
 
-fn default_cache() -> cvc_cache_t {
-    let mut cache = null_mut();
-    ok!(cvc_cache_default(&mut cache));
-    cache
-}
-
 fn desc(height: i64) -> cvc_tensor_desc_t {
     // SAFETY: all zeros is a value of the struct.
     let mut desc: cvc_tensor_desc_t = unsafe { std::mem::zeroed() };
@@ -63,14 +28,6 @@ fn desc(height: i64) -> cvc_tensor_desc_t {
     desc.dtype = CVC_DTYPE_U8;
     desc.layout[..2].copy_from_slice(&[b'H' as _, b'W' as _]);
     desc
-}
-
-fn stats(cache: cvc_cache_t) -> cvc_cache_stats_t {
-    // SAFETY: as above.
-    let mut stats: cvc_cache_stats_t = unsafe { std::mem::zeroed() };
-    stats.struct_size = std::mem::size_of::<cvc_cache_stats_t>();
-    ok!(cvc_cache_stats(cache, 0, &mut stats));
-    stats
 }
 
 fn address(tensor: cvc_tensor_t) -> usize {

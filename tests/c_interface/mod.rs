@@ -1,4 +1,4 @@
-//! The C interface as the tests of the instruments call it.
+//! The C interface as the tests of the instruments, of lifetimes and of handles call it.
 
 // Each test program uses a part of it, and what handles point to is known by name alone.
 #![allow(dead_code, improper_ctypes)]
@@ -121,6 +121,21 @@ extern "C" {
         code: i32,
         dst: *mut cvc_tensor_t,
     ) -> i32;
+    pub fn cvc_cache_create(options: *const cvc_cache_options_t, cache: *mut cvc_cache_t) -> i32;
+    pub fn cvc_tensor_wrap(
+        cache: cvc_cache_t,
+        data: *const cvc_tensor_data_t,
+        release: cvc_release_fn,
+        context: *mut c_void,
+        stream: cvc_stream_t,
+        tensor: *mut cvc_tensor_t,
+    ) -> i32;
+    pub fn cvc_tensor_reshape(
+        tensor: cvc_tensor_t,
+        desc: *const cvc_tensor_desc_t,
+        view: *mut cvc_tensor_t,
+    ) -> i32;
+    pub fn cvc_cache_release(cache: cvc_cache_t) -> i32;
 }
 
 /// The text of the thread's last error.

@@ -229,16 +229,20 @@ impl Work<'_> {
         let Some(finish) = plan.finish()? else {
             return Ok(false);
         };
-        let sources = || plan.sources.iter().zip(pixels);
-        let is_whole = |(source, parts): (&Source, &Option<Parts>)| {
-            let whole = parts.as_ref().is_some_and(|parts| parts.len() == 1);
-            whole && source.dtype == Dtype::U8 && plan.is_resized(source)
-        };
-        if !sources().all(is_whole) {
-            return Ok(false);
+        let mut whole: SmallVec<[(&Source, &Parts); 1]> = SmallVec::new();
+        for (source, parts) in plan.sources.iter().zip(pixels) {
+            match parts {
+                Some(parts)
+                    if parts.len() == 1 && source.dtype == Dtype::U8 && plan.is_resized(source) =>
+                {
+                    whole.push((source, parts));
+                }
+                _ => return Ok(false),
+            }
         }
-        let parts_of = |parts: &Option<Parts>| parts.as_ref().map_or(Parts::new(), Parts::clone);
-        if sources().all(|(source, parts)| self.resizes_into_target(source, &parts_of(parts))) {
+        let into_target =
+            |&(source, parts): &(&Source, &Parts)| self.resizes_into_target(source, parts);
+        if whole.iter().all(into_target) {
             return Ok(false);
         }
         let mut shared = Ranges::from_iter([self.dst]);
@@ -246,14 +250,13 @@ impl Work<'_> {
         shared.extend(self.scratch.iter().map(Scratch::range));
         let images = plan.sources[0].images as i32;
         let mut launches = Launches::new(input.src.device(), self.stream, images).finishing(finish);
-        for (source, parts) in sources() {
-            for part in parts_of(parts) {
-                let options = plan.resampling.options(source.dtype.kind(), part.channels);
-                let sizes = plan.sizes(source);
-                let dst = self.turned_target(source.first_image);
-                let ranges = source.reads.iter().chain(&shared).copied();
-                launches.push(options, (part.view, sizes.0), (dst, sizes.1), ranges)?;
-            }
+        for (source, parts) in whole {
+            let part = &parts[0];
+            let options = plan.resampling.options(source.dtype.kind(), part.channels);
+            let sizes = plan.sizes(source);
+            let dst = self.turned_target(source.first_image);
+            let ranges = source.reads.iter().chain(&shared).copied();
+            launches.push(options, (part.view, sizes.0), (dst, sizes.1), ranges)?;
         }
         launches.close();
         let fused = launches.is_tiled();
