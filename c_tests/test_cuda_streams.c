@@ -43,9 +43,10 @@ static int is_unbroken(cvc_stream_t stream) {
 // Ends the capture, and runs it.
 static void end_capture(struct capture capture, cvc_stream_t other) {
   void *graph = NULL, *ready = NULL;
-  uint64_t address = (uint64_t)(uintptr_t)tensor_data(capture.tensor).data;
+  const cvc_tensor_data_t filled = tensor_data(capture.tensor);
+  const uint64_t address = (uint64_t)(uintptr_t)filled.data;
   CHECK(is_unbroken(capture.stream));
-  CHECK_EQ(cuda->memset_async(address, 5, BYTES, capture.stream), 0);
+  CHECK_EQ(cuda->memset_async(address, 5, (size_t)filled.strides[0], capture.stream), 0);
   CHECK_EQ(cuda->capture_end(capture.stream, &graph), 0);
   if (CHECK(graph != NULL)) {
     DRIVER(cuda->graph_instantiate(&ready, graph, 0));

@@ -14,33 +14,35 @@ describe_machine() {
   "$PYTHON" -m pip install -q --no-index --no-deps --no-compile --upgrade --target "$ROOT/site" wheels/*.whl
 }
 
-# each_c_test PREFIX...: every program of c_tests/list, run under PREFIX; closes with a line that common.sh counts. Under a
-# prefix those that CMakeLists.txt labels `unsanitized` are left out.
+# one_c_test LINE PREFIX: one line of c_tests/list, run under PREFIX, and what came of it in one piece. Under a prefix those
+# that CMakeLists.txt labels `unsanitized` are left out.
+one_c_test() {
+  local name command labels prefix=$2 status=0 output
+  IFS=$'\t' read -r name command labels <<<"$1"
+  if [ -n "$prefix" ] && [[ " $labels " == *" unsanitized "* ]]; then
+    say "$name: not for this"
+    return
+  fi
+  output=$(eval "timeout 300 $prefix $command" </dev/null 2>&1) || status=$?
+  case $status in
+    0) say "$name: ok" ;;
+    77) say "$name: does not apply here" ;;
+    *) printf '%s\n%s\n' "-- $name: FAILED (status $status)" "$(tail -n 60 <<<"$output")" ;;
+  esac
+}
+
+# each_c_test PREFIX...: every program of c_tests/list, several at once; closes with a line that common.sh counts.
 each_c_test() {
-  local name command labels status good=0 bad=0
+  local results good bad
   cd "$ROOT/c_tests"
-  while IFS=$'\t' read -r name command labels; do
-    if [ $# -gt 0 ] && [[ " $labels " == *" unsanitized "* ]]; then
-      say "$name: not for this"
-      continue
-    fi
-    status=0
-    (eval "$* $command") </dev/null >"$LOGS/output" 2>&1 || status=$?
-    case $status in
-      0)
-        good=$((good + 1))
-        say "$name: ok"
-        ;;
-      77) say "$name: does not apply here" ;;
-      *)
-        bad=$((bad + 1))
-        say "$name: FAILED (status $status)"
-        tail -n 60 "$LOGS/output"
-        ;;
-    esac
-  done <list
+  results=$(mktemp)
+  export -f one_c_test say
+  xargs -d '\n' -P "${CVC_JOBS:-$JOBS}" -I{} bash -c 'one_c_test "$@"' _ {} "$*" <list | tee "$results"
+  good=$(grep -c ': ok$' "$results" || true)
+  bad=$(grep -c ': FAILED (status ' "$results" || true)
+  rm -f "$results"
   echo "test result: done. $good passed; $bad failed;"
-  [ "$bad" -eq 0 ]
+  [ "$good" -gt 0 ] && [ "$bad" -eq 0 ]
 }
 
 rust_tests() {
@@ -88,6 +90,7 @@ begin_stages
 stage machine describe_machine
 for step in "${@:-tests}"; do
   case $step in
+    tests-c) stage c-tests each_c_test ;;
     tests)
       stage c-tests each_c_test
       stage rust-tests rust_tests

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from ctypes import c_int64
 from typing import TYPE_CHECKING, Any
 
-from ._abi import TensorData, sized
+from ._abi import ACCESS, TensorData, sized
 from ._foreign import ForeignBuffer
-from ._lib import lib, wait
+from ._lib import backend, lib, wait
 from ._lifetime import Copies, TensorReference
 from ._resource import Resource, live
 from .errors import Error
@@ -17,6 +17,18 @@ from .types import Type
 
 if TYPE_CHECKING:
     import numpy
+
+
+def _wait_before(handle: int, source: int | None = None) -> None:
+    """Wait for what a copy on the stream comes after, where the copy itself would.
+
+    CUDA's driver copies memory that is not pinned inside the call, once the stream's earlier work is
+    done, and no Ctrl-C ends that call.
+    """
+    if backend() == "cuda":
+        if source is not None:
+            lib.cvc_tensor_begin_access(source, handle, ACCESS["READ"])
+        wait("cvc_stream_synchronize", handle)
 
 
 def upload(
@@ -31,6 +43,7 @@ def upload(
         memory: what keeps the buffers' memory alive.
     """
     handle = stream_handle(stream)
+    _wait_before(handle)
     noted = Copies(memory, [tensor for _, _, tensor in copies])
     try:
         for buffer, offset, tensor in copies:
@@ -57,6 +70,7 @@ def download(tensor: int, stream: Stream | None = None) -> numpy.ndarray[Any, An
 def download_into(memory: Any, address: int, tensor: int, stream: Stream | None) -> None:
     """Copy a tensor's values, packed, into host memory that `memory` keeps alive, and wait."""
     handle = stream_handle(stream)
+    _wait_before(handle, tensor)
     source = TensorReference.to(tensor)
     noted = Copies(memory, [source])
     try:

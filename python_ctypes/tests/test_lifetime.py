@@ -44,6 +44,9 @@ latch = Latch(stream)
 """
 
 on_the_host = pytest.mark.skipif(cvc.backend() != "host", reason="wraps host memory")
+queued_at_once = pytest.mark.skipif(
+    cvc.backend() != "host", reason="elsewhere the wait comes before the copy is queued"
+)
 
 BLOCKED_ENDS = {
     "a wrap that is gone": "cvc.flip(cvc.as_tensor(noisy(4, 6), 'HW'), 0, stream=stream)",
@@ -140,6 +143,7 @@ COPIES = {
 }
 
 
+@queued_at_once
 @pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES.keys())
 def test_memory_of_an_interrupted_copy_is_not_freed_at_exit(copy):
     done = run(START + "interrupt(raw.cvc_stream_synchronize)\n" + textwrap.dedent(copy))
@@ -164,6 +168,7 @@ os.write(1, b"synced ")
 """
 
 
+@queued_at_once
 def test_memory_of_interrupted_copies_is_freed_once_they_are_done():
     assert output_of(START + INTERRUPTED_TWICE).split() == [
         *("interrupted", "interrupted", "freed", "opened", "freed", "freed", "synced")
@@ -267,6 +272,7 @@ DOUBLE = {
 }
 
 
+@queued_at_once
 @pytest.mark.parametrize("prepare, copy", DOUBLE.values(), ids=DOUBLE.keys())
 def test_a_second_interrupt_anywhere_after_the_first(prepare, copy):
     program = WAITS_INTERRUPTED.replace("{prepare}", prepare).replace("{copy}", copy)

@@ -46,7 +46,8 @@ fn check_host(pointer: *const c_void, tensor: &ObjectRef, name: &str) -> Result<
     Ok(())
 }
 
-/// Copies host memory into a tensor, in the stream's order. `src` stays valid and unchanged until the stream has passed.
+/// Copies host memory into a tensor, in the stream's order. `src` stays valid and unchanged until the stream has passed. On
+/// CUDA the driver may keep the caller until then, where `src` is not pinned.
 ///
 /// @param src_strides bytes, one a dimension of `dst`; null: packed
 #[no_mangle]
@@ -71,7 +72,7 @@ pub unsafe extern "C" fn cvc_upload(
 }
 
 /// Copies a tensor into host memory, in the stream's order. `dst` stays valid until the stream has passed, and holds the
-/// elements from then on.
+/// elements from then on. On CUDA the driver keeps the caller until then, where `dst` is not pinned.
 ///
 /// @param dst_strides bytes, one a dimension of `src`; null: packed
 #[no_mangle]
