@@ -41,6 +41,12 @@ template <class T> CVC_DEVICE T *in_global(T *pointer) {
   return pointer;
 }
 
+// Likewise for addresses in shared memory.
+template <class T> CVC_DEVICE T *in_shared(T *pointer) {
+  __builtin_assume(__isShared(pointer));
+  return pointer;
+}
+
 // Starts to bring the 128 bytes around an address into the L2 cache.
 CVC_DEVICE void prefetch_line(const void *from) { asm volatile("prefetch.global.L2 [%0];" : : "l"(from)); }
 
@@ -181,6 +187,21 @@ CVC_DEVICE void multiply_8x16(int32_t &first, int32_t &second, uint32_t left, ui
     CVC_MULTIPLY("u8");
   }
 #undef CVC_MULTIPLY
+}
+
+// The left operand for K = 32 from shared memory: a lane names 16 bytes, lanes 0 to 7 columns 0 to 15 of rows
+// 0 to 7, lanes 8 to 15 those of rows 8 to 15, lanes 16 to 31 columns 16 to 31 likewise.
+struct left_words {
+  uint32_t low, high, second_low, second_high;
+};
+
+CVC_DEVICE left_words load_left_32(const byte *shared) {
+  left_words words;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words.low), "=r"(words.high), "=r"(words.second_low), "=r"(words.second_high)
+               : "r"(shared_address(shared))
+               : "memory");
+  return words;
 }
 
 // sums += left * right, K = 16.

@@ -7,102 +7,121 @@ namespace cvc_preprocess_device {
 
 using namespace cvc_device;
 
-// Where the samples of a plane of an image go.
-struct finished_place {
-  byte *to; // pixel 0 of row 0, channel 0
-  int64_t stride_h;
-  int64_t stride_w;
-  int64_t stride_c;
-  const uint32_t *values;
-  uint32_t channels; // side by side
-  uint32_t plane;
-  uint32_t row_samples;
-  uint32_t swaps;
-  uint32_t element_bytes;
-};
-
-template <class T>
-CVC_DEVICE void put_samples(const finished_place &place, int row, uint32_t sample, uint32_t count,
-                            const uint32_t (&words)[4]) {
-  // The quotient by 1 to 4 of a number that is not too large, from the product with its inverse rounded up.
-  static_assert(cvc_preprocess_most_samples <= 1 << 18, "the quotient is exact");
-  uint32_t pixel =
-      static_cast<uint32_t>(static_cast<uint64_t>(sample) * ((1u << 30) / place.channels + 1) >> 30);
-  uint32_t channel = sample - pixel * place.channels;
-  byte *const to = place.to + row * place.stride_h;
-#pragma unroll
-  for (uint32_t i = 0; i < 16; ++i) {
-    if (i < count) {
-      const uint32_t own = channel + place.plane;
-      const uint32_t value = place.values[cvc_preprocess_values * own + (words[i / 4] >> 8 * (i % 4) & 255)];
-      const uint32_t target = place.swaps != 0 ? cvc_preprocess_swapped(own) : own;
-      write_element<T>(to + (pixel * place.stride_w + target * place.stride_c), static_cast<T>(value));
-    }
-    if (++channel == place.channels) {
-      channel = 0;
-      ++pixel;
-    }
-  }
-}
-
-// Not inlined: it would be compiled anew for every form of the tiles.
-__device__ __noinline__ void put_any_samples(const finished_place &place, int row, uint32_t sample,
-                                             uint32_t count, uint4 words) {
-  const uint32_t all[4] = {words.x, words.y, words.z, words.w};
-  switch (place.element_bytes) {
-  case 1:
-    return put_samples<uint8_t>(place, row, sample, count, all);
-  case 2:
-    return put_samples<uint16_t>(place, row, sample, count, all);
-  default:
-    return put_samples<uint32_t>(place, row, sample, count, all);
-  }
-}
-
-// A sink of tiles, as resize_sink.cuh describes.
+// A sink of tiles, as resize_sink.cuh describes. Samples are gathered in shared memory, as a strip's rows;
+// then each of the block's threads has one sample of several rows, in the order of the result's memory.
 class finished_rows {
 public:
   struct source {
     const cvc_preprocess_params &params;
-    const uint32_t *values;
+    byte *shared; // the table of values, then rows of a strip
+
+    CVC_DEVICE int bytes() const { return static_cast<int>(cvc_kind_bytes(params.finish.dst_kind)); }
   };
   static constexpr bool any_image = false;
+  static constexpr int most_rows = cvc_preprocess_staged_rows;
 
-  CVC_DEVICE finished_rows(const source &from, const cvc_resize_image &image, int n, int plane) {
-    const cvc_preprocess_finish &finish = from.params.finish;
-    place_.to = in_global(reinterpret_cast<byte *>(cvc_view_address(image.dst, n, 0, 0, 0)));
-    place_.stride_h = image.dst.stride_h;
-    place_.stride_w = image.dst.stride_w;
-    place_.stride_c = image.dst.stride_c;
-    place_.values = from.values;
-    place_.channels = image.tiling.planar != 0 ? 1 : from.params.resize.channels;
-    place_.plane = static_cast<uint32_t>(plane);
-    place_.row_samples = static_cast<uint32_t>(image.dst_width) * place_.channels;
-    place_.swaps = finish.swaps;
-    place_.element_bytes = static_cast<uint32_t>(cvc_kind_bytes(finish.dst_kind));
-  }
+  CVC_DEVICE finished_rows(const source &from, const cvc_resize_image &image, int first_sample, int n,
+                           int plane)
+      : from_(from), image_(image), first_sample_(first_sample), image_number_(n), plane_(plane) {}
+
+  CVC_DEVICE void begin(int row) { row_ = row; }
 
   template <int Words> CVC_DEVICE void store(int row, int sample, const uint32_t (&words)[Words]) const {
-    const uint32_t first = static_cast<uint32_t>(sample);
-    if (first < place_.row_samples) {
-      const uint32_t left = place_.row_samples - first;
-      put_any_samples(place_, row, first, left < 4 * Words ? left : 4 * Words,
-                      make_uint4(words[0], words[1], words[2 % Words], words[3 % Words]));
+    byte *const to = stage() + (row - row_) * strip() + (sample - first_sample_);
+    if (Words == 4) {
+      *reinterpret_cast<uint4 *>(to) =
+          make_uint4(words[0], words[1 % Words], words[2 % Words], words[3 % Words]);
+    } else if (Words == 2) {
+      *reinterpret_cast<uint2 *>(to) = make_uint2(words[0], words[1 % Words]);
+    } else {
+      *reinterpret_cast<uint32_t *>(to) = words[0];
+    }
+  }
+
+  CVC_DEVICE void end(int row, bool again) const {
+    __syncthreads();
+    finish(row - row_);
+    if (again) {
+      __syncthreads();
     }
   }
 
 private:
-  finished_place place_;
+  CVC_DEVICE int strip() const { return cvc_resize_strip(image_.tiling.horizontal_steps); }
+  CVC_DEVICE byte *stage() const {
+    return in_shared(from_.shared + cvc_preprocess_table_bytes(from_.params.resize.channels));
+  }
+
+  CVC_DEVICE void finish(int rows) const {
+    const int channels = image_.tiling.planar != 0 ? 1 : static_cast<int>(from_.params.resize.channels);
+    const int left = image_.dst_width * channels - first_sample_;
+    const int samples = left < strip() ? left : strip();
+    int place = static_cast<int>(threadIdx.x) % strip();
+    if (place >= samples) {
+      return;
+    }
+    const bool by_channel = channels > 1 && image_.dst.stride_c != from_.bytes();
+    const int place_sample = by_channel ? sample_by_channel(place, samples, channels) : place;
+    const int sample = first_sample_ + place_sample;
+    const int pixel = sample / channels, channel = sample - pixel * channels + plane_;
+    const int first_row = static_cast<int>(threadIdx.x) / strip();
+    const byte *const bytes = stage() + first_row * strip() + place_sample;
+    const uint32_t *const values =
+        in_shared(reinterpret_cast<const uint32_t *>(from_.shared)) + cvc_preprocess_values * channel;
+    byte *const to = in_global(reinterpret_cast<byte *>(
+        cvc_view_address(image_.dst, image_number_, cvc_preprocess_channel(from_.params.finish, channel),
+                         row_ + first_row, pixel)));
+    switch (from_.bytes()) {
+    case 1:
+      return put<uint8_t>(bytes, values, to, rows - first_row);
+    case 2:
+      return put<uint16_t>(bytes, values, to, rows - first_row);
+    default:
+      return put<uint32_t>(bytes, values, to, rows - first_row);
+    }
+  }
+
+  // Of `samples`, which begin anywhere in a pixel: number `place` in the order of first all of one channel,
+  // then all of the next.
+  CVC_DEVICE int sample_by_channel(int place, int samples, int channels) const {
+    int first = (channels - first_sample_ % channels) % channels; // of channel 0
+    for (int channel = 0;; ++channel) {
+      const int count = (samples - first + channels - 1) / channels;
+      if (place < count || channel + 1 == channels) {
+        return first + place * channels;
+      }
+      place -= count;
+      first = first + 1 == channels ? 0 : first + 1;
+    }
+  }
+
+  template <class T>
+  CVC_DEVICE void put(const byte *bytes, const uint32_t *values, byte *to, int rows) const {
+    const int step = block_threads / strip();
+    const int64_t to_step = step * image_.dst.stride_h;
+#pragma unroll 4
+    for (int row = 0; row < rows; row += step) {
+      write_element<T>(to, static_cast<T>(values[*bytes]));
+      bytes += step * strip();
+      to += to_step;
+    }
+  }
+
+  const source &from_;
+  const cvc_resize_image &image_;
+  int first_sample_, image_number_, plane_;
+  int row_ = 0;
 };
 
 template <bool Wide> CVC_DEVICE void preprocess(const cvc_preprocess_params &params) {
-  uint32_t *const values = reinterpret_cast<uint32_t *>(dynamic_shared() + params.finish.values_offset);
+  byte *const shared = dynamic_shared() + params.finish.values_offset;
+  uint32_t *const values = reinterpret_cast<uint32_t *>(shared);
   for (uint32_t channel = 0; channel < params.resize.channels; ++channel) {
     values[cvc_preprocess_values * channel + threadIdx.x] =
         cvc_preprocess_value(params.finish, channel, static_cast<uint8_t>(threadIdx.x));
   }
   __syncthreads();
-  const finished_rows::source source{params, values};
+  const finished_rows::source source{params, shared};
   cvc_resize_device::resize_fixed<Wide, finished_rows>(params.resize, source);
 }
 

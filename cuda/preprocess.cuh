@@ -19,7 +19,7 @@ struct cvc_preprocess_finish {
   uint32_t normalizes;    // 0: samples are not normalized
   uint32_t swaps;         // 1: channels 0 and 2 are exchanged
   uint32_t dst_kind;      // of at most 4 bytes
-  uint32_t values_offset; // of the table in the GPU's shared memory
+  uint32_t values_offset; // of the table in the GPU's shared memory, and of the rows behind it
 };
 
 // Kernel `cvc_preprocess`. Work items are those of `cvc_resize`; all images are tiled. The views `dst` are
@@ -38,6 +38,12 @@ constexpr int64_t cvc_preprocess_most_samples = 1 << 18;
 
 // Values of a sample.
 constexpr int cvc_preprocess_values = 256;
+CVC_HD constexpr int cvc_preprocess_table_bytes(uint32_t channels) {
+  return static_cast<int>(channels) * cvc_preprocess_values * static_cast<int>(sizeof(uint32_t));
+}
+
+// Rows of a strip's samples that the GPU gathers before it finishes them.
+constexpr int cvc_preprocess_staged_rows = 64;
 
 CVC_HD inline uint32_t cvc_preprocess_swapped(uint32_t channel) {
   return channel != 1 && channel < 3 ? 2 - channel : channel;

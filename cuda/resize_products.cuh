@@ -56,20 +56,39 @@ struct place_sums {
     }
   }
 
-  // Rows of bytes times coefficients. A lane's words of the one lie at `low` and, 8 rows on, at `high`, and
-  // 16 bytes further for each step.
+  // Two steps of rows times coefficients.
+  CVC_DEVICE void add_32(const left_words &left, const uint32_t (&right)[places],
+                         const uint32_t (&second_right)[places]) {
+    constexpr right_operand is_unsigned = right_operand::is_unsigned, is_signed = right_operand::is_signed;
+    multiply_32<is_unsigned>(place[0], left.low, left.high, left.second_low, left.second_high, right[0],
+                             second_right[0]);
+    multiply_32<is_unsigned>(place[1], left.low, left.high, left.second_low, left.second_high, right[1],
+                             second_right[1]);
+    multiply_32<is_signed>(place[2], left.low, left.high, left.second_low, left.second_high, right[2],
+                           second_right[2]);
+  }
+
+  // Rows of bytes times coefficients; `left` is what the lane names to `load_left_32`.
+  template <int Steps> CVC_DEVICE void add(const byte *left, const uint32_t (&right)[Steps][places]) {
+    static_assert(Steps % 2 == 0, "two steps are loaded at once");
+#pragma unroll
+    for (int step = 0; step < Steps; step += 2) {
+      add_32(load_left_32(left + 16 * step), right[step], right[step + 1]);
+    }
+  }
+
+  // Likewise. A lane's words of the rows lie at `low` and, 8 rows on, at `high`, and 16 bytes further for
+  // each step.
   template <int Steps>
   CVC_DEVICE void add(const byte *low, const byte *high, const uint32_t (&right)[Steps][places]) {
     constexpr right_operand is_unsigned = right_operand::is_unsigned, is_signed = right_operand::is_signed;
 #pragma unroll
     for (int step = 0; step + 1 < Steps; step += 2) {
-      const uint32_t a = *reinterpret_cast<const uint32_t *>(low + 16 * step);
-      const uint32_t b = *reinterpret_cast<const uint32_t *>(high + 16 * step);
-      const uint32_t c = *reinterpret_cast<const uint32_t *>(low + 16 * step + 16);
-      const uint32_t d = *reinterpret_cast<const uint32_t *>(high + 16 * step + 16);
-      multiply_32<is_unsigned>(place[0], a, b, c, d, right[step][0], right[step + 1][0]);
-      multiply_32<is_unsigned>(place[1], a, b, c, d, right[step][1], right[step + 1][1]);
-      multiply_32<is_signed>(place[2], a, b, c, d, right[step][2], right[step + 1][2]);
+      const left_words left = {*reinterpret_cast<const uint32_t *>(low + 16 * step),
+                               *reinterpret_cast<const uint32_t *>(high + 16 * step),
+                               *reinterpret_cast<const uint32_t *>(low + 16 * step + 16),
+                               *reinterpret_cast<const uint32_t *>(high + 16 * step + 16)};
+      add_32(left, right[step], right[step + 1]);
     }
     if (Steps % 2 != 0) {
       constexpr int step = Steps - 1;
@@ -88,7 +107,10 @@ struct place_sums {
 
 // The right operand of the horizontal pass: the bytes of a source row by 8 samples of the result.
 template <int Steps> struct sample_coefficients {
-  int first_byte; // in the rows of shared memory; a multiple of 4
+  // Many steps are loaded two at once, from vectors of 16 bytes.
+  static constexpr bool is_wide = cvc_resize_parts(Steps) == 1;
+
+  int first_byte; // in the rows of shared memory; a multiple of 4, or of 16
   uint32_t word[Steps][places];
 
   // `sample` is the first of the 8, of the row of the result; rows in shared memory begin at `source_byte`.
@@ -97,7 +119,7 @@ template <int Steps> struct sample_coefficients {
     const int last = image.dst_width - 1;
     const int first_pixel = sample / channels;
     const int begin = cvc_resize_bounds(table, first_pixel < last ? first_pixel : last).first * channels;
-    first_byte = (begin - source_byte) & ~3;
+    first_byte = (begin - source_byte) & (is_wide ? ~15 : ~3);
     const int own = sample + lane / 4;
     const int pixel = own / channels;
     const bool exists = pixel <= last;
@@ -135,9 +157,19 @@ template <int Steps> struct sample_coefficients {
 // equal modulo 4 follow each other.
 CVC_DEVICE int place_of_row(int row, int chunk_rows) { return (row & 3) * (chunk_rows >> 2) + (row >> 2); }
 
+// Where a lane begins to read the rows of a stage, `apart` as below.
+template <int Steps>
+CVC_DEVICE const byte *lane_rows(const byte *stages, int row_stride, int apart, int lane) {
+  if constexpr (sample_coefficients<Steps>::is_wide) {
+    return stages + lane % 8 * row_stride + lane / 8 % 2 * apart + lane / 16 * 16;
+  } else {
+    return stages + lane / 4 * row_stride + lane % 4 * 4;
+  }
+}
+
 // 32 source rows of 8 samples: the sums, clipped to bytes, go to the samples' columns. `rows` and `column`
 // are the lane's own; the rows that are 1 more modulo 4 lie `apart` behind.
-template <int Steps, int PlaneBytes>
+template <int Steps>
 CVC_DEVICE void resample_rows(const sample_coefficients<Steps> &coefficients, const byte *rows, int apart,
                               byte *column) {
   int32_t values[2][4];
@@ -145,7 +177,11 @@ CVC_DEVICE void resample_rows(const sample_coefficients<Steps> &coefficients, co
   for (int half = 0; half < 2; ++half) {
     const byte *low = rows + 2 * half * apart + coefficients.first_byte;
     place_sums sums;
-    sums.add<Steps>(low, low + apart, coefficients.word);
+    if constexpr (sample_coefficients<Steps>::is_wide) {
+      sums.add<Steps>(low, coefficients.word);
+    } else {
+      sums.add<Steps>(low, low + apart, coefficients.word);
+    }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       values[i % 2][2 * half + i / 2] = sums.joined(i);
@@ -153,30 +189,29 @@ CVC_DEVICE void resample_rows(const sample_coefficients<Steps> &coefficients, co
   }
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    *reinterpret_cast<uint32_t *>(column + i * PlaneBytes) =
+    *reinterpret_cast<uint32_t *>(column + i * cvc_resize_plane_bytes) =
         pack_saturated(values[i][0], values[i][1], values[i][2], values[i][3]);
   }
 }
 
-// 8 output rows of a strip, by one warp: a lane has 8 * Parts adjacent samples of two rows. `columns` and
+// 8 output rows of a strip, by one warp: a lane has 4 * Quads adjacent samples of two rows. `columns` and
 // `coefficients` are the lane's own.
-template <int Steps, int Parts>
-CVC_DEVICE void resample_columns(const byte *columns, const uint32_t *coefficients,
-                                 uint32_t (&first)[2 * Parts], uint32_t (&second)[2 * Parts]) {
-  constexpr int plane_bytes = cvc_resize_plane_bytes(Parts);
+template <int Steps, int Quads>
+CVC_DEVICE void resample_columns(const byte *columns, const uint32_t *coefficients, uint32_t (&first)[Quads],
+                                 uint32_t (&second)[Quads]) {
   uint32_t right[Steps][places];
 #pragma unroll
   for (int i = 0; i < Steps * places; ++i) {
     right[i / places][i % places] = __ldg(coefficients + i * warp_lanes);
   }
 #pragma unroll
-  for (int quad = 0; quad < 2 * Parts; ++quad) {
+  for (int quad = 0; quad < Quads; ++quad) {
     int32_t values[2][4];
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {
-      const byte *even = columns + (4 * quad + 2 * pair) * plane_bytes;
+      const byte *even = columns + (4 * quad + 2 * pair) * cvc_resize_plane_bytes;
       place_sums sums;
-      sums.add<Steps>(even, even + plane_bytes, right);
+      sums.add<Steps>(even, even + cvc_resize_plane_bytes, right);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         values[i % 2][2 * pair + i / 2] = sums.joined(i);

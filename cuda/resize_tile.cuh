@@ -211,32 +211,43 @@ private:
   uint32_t target_;
 };
 
-// The vertical pass over a band: each warp takes every eighth group.
+// The vertical pass over a band. The warps share groups of 8 rows, of narrow strips' groups half a one each,
+// so that all warps have some of a short band's.
 template <int Steps, int Parts, class Sink>
 CVC_DEVICE void resample_band(const cvc_resize_image &image, const tile_head &head, const band_place &band,
-                              const byte *columns, const Sink &sink) {
+                              const byte *columns, Sink &sink) {
+  constexpr int shares = Parts == 1 ? 2 : 1, quads = 2 * Parts / shares;
   const cvc_resize_table *table = in_global(cvc_resize_vertical(image));
   const int warp = static_cast<int>(threadIdx.x) / warp_lanes;
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
   const int across = lane / 4, down = lane % 4;
-  const byte *own = columns + across * cvc_resize_column_bytes(Parts) + 4 * down - band.source_row;
+  const byte *own = columns + across * cvc_resize_column_bytes + 4 * down - band.source_row;
   const uint32_t *coefficients = in_global(cvc_resize_group(table, 0, Steps)) + lane;
   const int sample = head.strip.first_sample + 8 * Parts * across;
   const int band_end = band.first_row + cvc_resize_band_group * image.tiling.band_groups;
   const int end = band_end < image.dst_height ? band_end : image.dst_height;
 #pragma unroll 1
-  for (int row = band.first_row + cvc_resize_band_group * warp; row < end;
-       row += cvc_resize_band_group * block_warps) {
-    uint32_t first[2 * Parts], second[2 * Parts];
-    resample_columns<Steps, Parts>(own + (cvc_resize_bounds(table, row).first & ~3),
-                                   coefficients + row / cvc_resize_band_group * (Steps * places * warp_lanes),
-                                   first, second);
-    if (row + 2 * down < image.dst_height) {
-      sink.store(row + 2 * down, sample, first);
+  for (int begin = band.first_row; begin < end; begin += Sink::most_rows) {
+    const int next = begin + Sink::most_rows, pass_end = next < end ? next : end;
+    sink.begin(begin);
+#pragma unroll 1
+    for (int share = warp;; share += block_warps) {
+      const int row = begin + cvc_resize_band_group * (share / shares), quad = quads * (share % shares);
+      if (row >= pass_end) {
+        break;
+      }
+      uint32_t first[quads], second[quads];
+      resample_columns<Steps, quads>(
+          own + (cvc_resize_bounds(table, row).first & ~3) + 4 * quad * cvc_resize_plane_bytes,
+          coefficients + row / cvc_resize_band_group * (Steps * places * warp_lanes), first, second);
+      if (row + 2 * down < image.dst_height) {
+        sink.store(row + 2 * down, sample + 4 * quad, first);
+      }
+      if (row + 2 * down + 1 < image.dst_height) {
+        sink.store(row + 2 * down + 1, sample + 4 * quad, second);
+      }
     }
-    if (row + 2 * down + 1 < image.dst_height) {
-      sink.store(row + 2 * down + 1, sample, second);
-    }
+    sink.end(pass_end, next < end);
   }
 }
 
@@ -264,7 +275,7 @@ CVC_DEVICE void fill_head(const cvc_resize_image &image, const cvc_resize_grid &
 template <int Steps, class Sink>
 CVC_DEVICE void resize_strip(const cvc_resize_image &image, uint32_t channels, int batch, uint32_t block,
                              const typename Sink::source &target) {
-  constexpr int parts = cvc_resize_parts(Steps), plane_bytes = cvc_resize_plane_bytes(parts);
+  constexpr int parts = cvc_resize_parts(Steps);
   const cvc_resize_tiling &tiling = image.tiling;
   const cvc_resize_grid grid = cvc_resize_grid_of(image, channels, tiling);
   const int warp = static_cast<int>(threadIdx.x) / warp_lanes;
@@ -288,10 +299,10 @@ CVC_DEVICE void resize_strip(const cvc_resize_image &image, uint32_t channels, i
     coefficients[part].find(image, grid.channels, first_sample + cvc_resize_matrix * part,
                             head.strip.source_byte, lane);
   }
-  const int row_stride = 16 * tiling.source_vectors;
-  const byte *rows = stages + across * row_stride + 4 * down;
+  const int row_stride = 16 * tiling.source_vectors, apart = chunk_rows / 4 * row_stride;
+  const byte *rows = lane_rows<Steps>(stages, row_stride, apart, lane);
   // Part p has samples 8p and on of each column of the strip; a lane has sums of two of them, for four rows.
-  byte *column = columns + 2 * down * plane_bytes + warp * cvc_resize_column_bytes(parts) + 4 * across;
+  byte *column = columns + 2 * down * cvc_resize_plane_bytes + warp * cvc_resize_column_bytes + 4 * across;
   int offset = 0; // of the stage
 #pragma unroll 1
   for (int index = 0; index < head.strip.bands; ++index) {
@@ -306,16 +317,15 @@ CVC_DEVICE void resize_strip(const cvc_resize_image &image, uint32_t channels, i
         for (int row = 0; row < chunk_rows && first + row < band.source_rows; row += group_rows) {
 #pragma unroll
           for (int part = 0; part < parts; ++part) {
-            resample_rows<Steps, plane_bytes>(coefficients[part], rows + offset + row / 4 * row_stride,
-                                              chunk_rows / 4 * row_stride,
-                                              column + 8 * part * plane_bytes + first + row);
+            resample_rows<Steps>(coefficients[part], rows + offset + row / 4 * row_stride, apart,
+                                 column + 8 * part * cvc_resize_plane_bytes + first + row);
           }
         }
       }
       offset = cvc_resize_chunk_bytes(tiling) - offset;
     }
     __syncthreads();
-    const Sink sink(target, image, band.image, band.plane);
+    Sink sink(target, image, head.strip.first_sample, band.image, band.plane);
     switch (tiling.vertical_steps) {
     case 1:
       resample_band<1, parts>(image, head, band, columns, sink);
@@ -353,8 +363,8 @@ CVC_DEVICE void resize_tiles(const cvc_resize_image &image, uint32_t channels, i
     switch (image.tiling.horizontal_steps) {
     case 6:
       return resize_strip<6, Sink>(image, channels, batch, block, target);
-    case 9:
-      return resize_strip<9, Sink>(image, channels, batch, block, target);
+    case 10:
+      return resize_strip<10, Sink>(image, channels, batch, block, target);
     default:
       return resize_strip<12, Sink>(image, channels, batch, block, target);
     }

@@ -22,13 +22,16 @@ CVC_HD constexpr int cvc_resize_strip(int horizontal_steps) {
   return 8 * cvc_resize_matrix * cvc_resize_parts(horizontal_steps);
 }
 
-// Steps that the kernels are compiled for; 0: none that is enough.
+// Steps that the kernels are compiled for, for so many bytes of a row; 0: none that is enough. Up to 4 steps
+// begin at a word, wide ones at a vector of 16 bytes, so that what is summed over begins up to 15 bytes
+// early.
+CVC_HD inline int cvc_resize_wide_steps(int64_t bytes) {
+  const int64_t steps = cvc_divide_up(bytes + 15, cvc_resize_step);
+  return steps <= 6 ? 6 : steps <= 10 ? 10 : steps <= 12 ? 12 : 0;
+}
 CVC_HD inline int cvc_resize_horizontal_steps(int64_t bytes) {
-  const int64_t steps = cvc_divide_up(bytes, cvc_resize_step);
-  return steps <= 2    ? 2
-         : steps <= 4  ? static_cast<int>(steps)
-         : steps <= 12 ? (static_cast<int>(steps) + 2) / 3 * 3
-                       : 0;
+  const int64_t steps = cvc_divide_up(bytes + 3, cvc_resize_step);
+  return steps <= 2 ? 2 : steps <= 4 ? static_cast<int>(steps) : cvc_resize_wide_steps(bytes);
 }
 CVC_HD inline int cvc_resize_vertical_steps(int64_t rows) {
   const int64_t steps = cvc_divide_up(rows, cvc_resize_step);
@@ -59,10 +62,10 @@ CVC_HD inline int64_t cvc_resize_odd_vectors(int64_t bytes) { return cvc_divide_
 // Between the passes, sample s of a strip has its rows side by side, at (s % lane) * plane + (s / lane) *
 // column, where `lane` is 8 samples for each part. Lanes that take samples side by side, or planes, use
 // different banks.
-CVC_HD constexpr int cvc_resize_most_rows(int parts) { return 64 + 64 * parts; }
-CVC_HD constexpr int cvc_resize_column_bytes(int parts) { return cvc_resize_most_rows(parts) + 16; }
-CVC_HD constexpr int cvc_resize_plane_bytes(int parts) { return 8 * cvc_resize_column_bytes(parts) + 16; }
-CVC_HD constexpr int cvc_resize_columns_bytes(int parts) { return 8 * parts * cvc_resize_plane_bytes(parts); }
+constexpr int cvc_resize_most_rows = 192;
+constexpr int cvc_resize_column_bytes = cvc_resize_most_rows + 16;
+constexpr int cvc_resize_plane_bytes = 8 * cvc_resize_column_bytes + 16;
+CVC_HD constexpr int cvc_resize_columns_bytes(int parts) { return 8 * parts * cvc_resize_plane_bytes; }
 // Source rows that are copied at once, while those before them are resampled.
 CVC_HD inline int cvc_resize_chunk_rows(const cvc_resize_tiling &tiling) {
   return cvc_resize_source_group * tiling.chunk_groups;
@@ -127,10 +130,13 @@ inline int64_t cvc_resize_cost(const cvc_resize_grid &grid, const cvc_resize_til
   const int64_t parts = cvc_resize_parts(tiling.horizontal_steps), groups = tiling.band_groups;
   const int64_t begin = 400 + 35 * parts * tiling.horizontal_steps;
   const int64_t chunk = 40 + parts * (38 + 7 * tiling.horizontal_steps);
-  const int64_t group = 40 + parts * (60 + 14 * tiling.vertical_steps);
+  // A group of rows of wide tiles is two warps' work.
+  const int64_t units = parts == 1 ? 2 * groups : groups;
+  const int64_t unit =
+      parts == 1 ? 50 + 7 * tiling.vertical_steps : 40 + parts * (60 + 14 * tiling.vertical_steps);
   // A part of the warps has nothing to do at the end of a band, while other blocks' have.
-  const int64_t band = 150 + cvc_divide_up(rows, cvc_resize_source_group) * chunk +
-                       group * (groups + (groups + 7) / 8 * 8) / 16;
+  const int64_t band =
+      150 + cvc_divide_up(rows, cvc_resize_source_group) * chunk + unit * (units + (units + 7) / 8 * 8) / 16;
   const int64_t block = begin + tiling.turns * band;
   const int64_t blocks = cvc_resize_tile_blocks(grid, tiling, batch);
   // Where blocks do not fit side by side, half a one is lost at the end.
@@ -167,7 +173,7 @@ inline cvc_resize_tiling cvc_resize_tiling_of(const cvc_resize_image &image, uin
   const auto down = [&](int64_t rows) {
     return cvc_resize_reach(rows, image.src_height, image.dst_height, most_down);
   };
-  int horizontal_steps = cvc_resize_horizontal_steps(across(cvc_resize_matrix) + 3);
+  int horizontal_steps = cvc_resize_horizontal_steps(across(cvc_resize_matrix));
   const int vertical_steps = cvc_resize_group_steps(image.src_height, image.dst_height, most_down);
   if (horizontal_steps == 0 || vertical_steps == 0) {
     return none;
@@ -183,7 +189,7 @@ inline cvc_resize_tiling cvc_resize_tiling_of(const cvc_resize_image &image, uin
   // Narrower strips where rows are long, and where the vertical pass needs the registers.
   const bool is_wide = horizontal_steps > 4 || vertical_steps > 4;
   if ((is_wide || !(fits(horizontal_steps, 2) || fits(horizontal_steps, 1))) &&
-      !fits(horizontal_steps < 6 ? 6 : horizontal_steps, 1)) {
+      !fits(cvc_resize_wide_steps(across(cvc_resize_matrix)), 1)) {
     return none;
   }
   horizontal_steps = tiling.horizontal_steps;
@@ -193,7 +199,7 @@ inline cvc_resize_tiling cvc_resize_tiling_of(const cvc_resize_image &image, uin
   for (int64_t groups = 1; groups <= 48 && groups <= all_groups; ++groups) {
     // Bands begin at source rows that are multiples of 4.
     const int64_t rows = down(groups * cvc_resize_band_group) + 3;
-    if (rows > cvc_resize_most_rows(cvc_resize_parts(horizontal_steps))) {
+    if (rows > cvc_resize_most_rows) {
       break;
     }
     tiling.band_groups = static_cast<uint8_t>(groups);

@@ -185,53 +185,111 @@ void bench_reformat(const buffers &memory, const char *name, uint32_t bytes, boo
   print_row(memory, name, time, 2 * elements * bytes, 0.0);
 }
 
+// The tables of a resize and the geometry of its images, on the device.
+class resize_work {
+public:
+  resize_work(int out_width, int out_height, filter kind, int batch)
+      : across_(width, out_width, kind, true), down_(height, out_height, kind, true),
+        out_frame(static_cast<int64_t>(out_width) * out_height * channels) {
+    const resize_table *const hosts[2] = {&across_, &down_};
+    for (int i = 0; i < 2; ++i) {
+      tables_[i] = static_cast<unsigned char *>(device_allocate(hosts[i]->bytes().size()));
+      to_device(tables_[i], hosts[i]->bytes().data(), hosts[i]->bytes().size());
+    }
+    params.kind = cvc_kind_u8;
+    params.channels = channels;
+    params.image_count = 1;
+    params.batch = batch;
+    cvc_resize_image &image = params.images[0];
+    image.src_width = width;
+    image.src_height = height;
+    image.dst_width = out_width;
+    image.dst_height = out_height;
+    image.items = out_height;
+    image.horizontal_table = reinterpret_cast<uint64_t>(tables_[0]);
+    image.vertical_table = reinterpret_cast<uint64_t>(tables_[1]);
+    image.vertical_first = vertical_comes_first(width, height, out_width, out_height);
+  }
+  ~resize_work() {
+    for (unsigned char *table : tables_) {
+      device_free(table);
+    }
+  }
+  resize_work(const resize_work &) = delete;
+  resize_work &operator=(const resize_work &) = delete;
+
+  void place(const buffers &memory, int i) {
+    cvc_resize_image &image = params.images[0];
+    image.src = interleaved(memory.from[i % 2], 1);
+    image.dst = cvc_view{reinterpret_cast<unsigned long long>(memory.to[i % 2]), out_frame, 1,
+                         static_cast<int64_t>(image.dst_width) * channels, channels};
+  }
+  std::vector<int> most_taps() const { return {across_.header().max_count, down_.header().max_count}; }
+  void print_plan(const char *kernel, int64_t blocks, int64_t shared_bytes,
+                  const cvc_resize_tiling &tiling) const {
+    std::printf("    %s, %lld blocks of %lld bytes, steps %d and %d, bands of %d rows, %d turns\n", kernel,
+                static_cast<long long>(blocks), static_cast<long long>(shared_bytes), tiling.horizontal_steps,
+                tiling.vertical_steps, 8 * tiling.band_groups, tiling.turns);
+  }
+
+private:
+  resize_table across_, down_;
+  unsigned char *tables_[2];
+
+public:
+  const int64_t out_frame; // samples
+  cvc_resize_params params{};
+};
+
 void bench_resize(const buffers &memory, const char *name, int out_width, int out_height, filter kind,
                   int batch, double most_microseconds) {
   if (!is_wanted(name)) {
     return;
   }
-  const resize_table across(width, out_width, kind, true), down(height, out_height, kind, true);
-  unsigned char *tables[2];
-  const resize_table *const hosts[2] = {&across, &down};
-  for (int i = 0; i < 2; ++i) {
-    tables[i] = static_cast<unsigned char *>(device_allocate(hosts[i]->bytes().size()));
-    to_device(tables[i], hosts[i]->bytes().data(), hosts[i]->bytes().size());
-  }
-  cvc_resize_params params{};
-  params.kind = cvc_kind_u8;
-  params.channels = channels;
-  params.image_count = 1;
-  params.batch = batch;
-  cvc_resize_image &image = params.images[0];
-  image.src_width = width;
-  image.src_height = height;
-  image.dst_width = out_width;
-  image.dst_height = out_height;
-  image.items = out_height;
-  image.horizontal_table = reinterpret_cast<uint64_t>(tables[0]);
-  image.vertical_table = reinterpret_cast<uint64_t>(tables[1]);
-  image.vertical_first = vertical_comes_first(width, height, out_width, out_height);
-  const int64_t out_frame = static_cast<int64_t>(out_width) * out_height * channels;
-  const auto place = [&](int i) {
-    image.src = interleaved(memory.from[i % 2], 1);
-    image.dst = cvc_view{reinterpret_cast<unsigned long long>(memory.to[i % 2]), out_frame, 1,
-                         static_cast<int64_t>(out_width) * channels, channels};
-  };
-  place(0);
-  plan_resize(params, {across.header().max_count, down.header().max_count});
-  const cvc_resize_launch plan = cvc_resize_launch_of(params);
+  resize_work work(out_width, out_height, kind, batch);
+  work.place(memory, 0);
+  plan_resize(work.params, work.most_taps());
+  const cvc_resize_launch plan = cvc_resize_launch_of(work.params);
   const double time = median_microseconds([&](int i) {
-    place(i);
-    launch_resize(params);
+    work.place(memory, i);
+    launch_resize(work.params);
   });
-  print_row(memory, name, time, batch * (frame_elements + out_frame), most_microseconds);
-  const cvc_resize_tiling &tiling = image.tiling;
-  std::printf("    kernel %d, %lld blocks of %d bytes, steps %d and %d, bands of %d rows, %d turns\n",
-              plan.kernel, static_cast<long long>(plan.blocks), plan.shared_bytes, tiling.horizontal_steps,
-              tiling.vertical_steps, 8 * tiling.band_groups, tiling.turns);
-  for (unsigned char *table : tables) {
-    device_free(table);
+  print_row(memory, name, time, batch * (frame_elements + work.out_frame), most_microseconds);
+  static const char *const kernels[] = {"by sample", "tiles", "wide tiles"};
+  work.print_plan(kernels[plan.kernel], plan.blocks, plan.shared_bytes, work.params.images[0].tiling);
+}
+
+// The chain resize, flip, convert, normalize, reformat to planes, in one pass.
+void bench_preprocess(const buffers &memory, const char *name, int batch, double most_microseconds) {
+  if (!is_wanted(name)) {
+    return;
   }
+  resize_work work(224, 224, filter::linear, batch);
+  work.place(memory, 0);
+  plan_resize(work.params, work.most_taps());
+  cvc_preprocess_params params{};
+  cvc_preprocess_finish &finish = params.finish;
+  finish.convert_kind = finish.dst_kind = cvc_kind_f32;
+  finish.alpha = 1.0 / 255.0;
+  finish.normalizes = 1;
+  finish.normalize.global_scale = 1.0f;
+  for (int i = 0; i < 4; ++i) {
+    finish.normalize.base_values[i] = 0.45f;
+    finish.normalize.scale_values[i] = 4.4f;
+  }
+  cvc_device_launch plan;
+  const double time = median_microseconds([&](int i) {
+    work.place(memory, i);
+    params.resize = work.params;
+    // Planes, rows from right to left.
+    params.resize.images[0].dst = cvc_view{reinterpret_cast<unsigned long long>(memory.to[i % 2]) + 223 * 4,
+                                           4 * work.out_frame, 224 * 224 * 4, 224 * 4, -4};
+    launch_preprocess(params);
+  });
+  cvc_launch_preprocess(&params, &plan);
+  print_row(memory, name, time, batch * (frame_elements + 4 * work.out_frame), most_microseconds);
+  work.print_plan(plan.kernel == 0 ? "tiles" : "wide tiles", plan.blocks, plan.shared_bytes,
+                  params.resize.images[0].tiling);
 }
 
 } // namespace
@@ -270,6 +328,8 @@ int main(int argc, char **argv) {
   bench_resize(memory, "resize u8 -> 1280x720 lanczos", 1280, 720, filter::lanczos, frames, 140.0);
   bench_resize(memory, "resize u8 -> 3840x2160 cubic", 3840, 2160, filter::cubic, frames, 300.0);
   bench_resize(memory, "resize u8 -> 224x224 linear, one", 224, 224, filter::linear, 1, 12.0);
+  bench_preprocess(memory, "chain of five -> 224 f32 NCHW", frames, 65.0);
+  bench_preprocess(memory, "chain of five, one frame", 1, 12.0);
   fill_sources(memory, true);
   bench_convert(memory, "convert_to f32 -> u8", cvc_kind_f32, cvc_kind_u8, 1.0);
   bench_normalize(memory, "normalize f32 -> f32", cvc_kind_f32);

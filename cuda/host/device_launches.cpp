@@ -15,6 +15,15 @@ struct cvc_device_launch {
   uint32_t shared_bytes;
 };
 
+namespace {
+
+// What lies behind the tiles: the table of values and the rows that are gathered, of the widest strip.
+int cvc_preprocess_shared_bytes(uint32_t channels) {
+  return cvc_preprocess_table_bytes(channels) + cvc_preprocess_staged_rows * cvc_resize_strip(2);
+}
+
+} // namespace
+
 extern "C" {
 
 void cvc_plan_flip(cvc_flip_params *params) { params->plan = cvc_flip_plan_of(cvc_flip_set_of(*params)); }
@@ -73,7 +82,7 @@ void cvc_plan_resize(cvc_resize_params *params, int32_t index, int32_t most_acro
     }
     planned.dst.stride_c = image.src.stride_c;
     planned.dst.stride_w = image.src.stride_w;
-    most_shared -= cvc_resize_max_channels * cvc_preprocess_values * static_cast<int>(sizeof(uint32_t));
+    most_shared -= cvc_preprocess_shared_bytes(cvc_resize_max_channels);
   }
   image.tiling = cvc_resize_tiling_of(planned, params->kind, params->channels, params->flags, params->batch,
                                       most_across, most_down, most_shared);
@@ -84,7 +93,6 @@ void cvc_launch_resize(const cvc_resize_params *params, cvc_device_launch *launc
   *launch = {made.blocks, static_cast<uint32_t>(made.kernel), static_cast<uint32_t>(made.shared_bytes)};
 }
 
-// The table of values lies behind the tiles.
 void cvc_plan_preprocess(cvc_preprocess_params *params) {
   const cvc_resize_launch made = cvc_resize_launch_of(params->resize);
   params->finish.values_offset = static_cast<uint32_t>((made.shared_bytes + 15) / 16 * 16);
@@ -92,9 +100,9 @@ void cvc_plan_preprocess(cvc_preprocess_params *params) {
 
 void cvc_launch_preprocess(const cvc_preprocess_params *params, cvc_device_launch *launch) {
   const cvc_resize_launch made = cvc_resize_launch_of(params->resize);
-  const uint32_t values = params->resize.channels * cvc_preprocess_values * sizeof(uint32_t);
+  const int behind = cvc_preprocess_shared_bytes(params->resize.channels);
   *launch = {made.blocks, made.kernel == cvc_resize_wide_tiles ? 1u : 0u,
-             params->finish.values_offset + values};
+             params->finish.values_offset + static_cast<uint32_t>(behind)};
 }
 
 } // extern "C"

@@ -151,6 +151,7 @@ struct exchanged {
   uint32_t right[2];
 };
 exchanged lanes[1024];
+const unsigned char *named[1024];
 
 } // namespace
 
@@ -181,6 +182,20 @@ void emulated_launch(const std::function<void()> &body, int64_t blocks, int thre
 }
 
 namespace cvc_device {
+
+left_words load_left_32(const byte *shared) {
+  check_alignment(shared, 16);
+  const int first = static_cast<int>(threadIdx.x) / warp * warp, lane = static_cast<int>(threadIdx.x) % warp;
+  named[first + lane] = shared;
+  emulated_warp_barrier();
+  left_words words;
+  uint32_t *const to[4] = {&words.low, &words.high, &words.second_low, &words.second_high};
+  for (int i = 0; i < 4; ++i) {
+    std::memcpy(to[i], named[first + 8 * i + lane / 4] + 4 * (lane % 4), 4);
+  }
+  emulated_warp_barrier();
+  return words;
+}
 
 void emulated_multiply(matrix_sums &sums, const uint32_t *left, const uint32_t *right, int steps,
                        bool is_signed) {

@@ -64,6 +64,7 @@ constexpr int block_warps = block_threads / warp_lanes;
 
 inline byte *dynamic_shared() { return emulated_shared; }
 template <class T> inline T *in_global(T *pointer) { return pointer; }
+template <class T> inline T *in_shared(T *pointer) { return pointer; }
 inline void prefetch_line(const void *) {}
 
 inline uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t selector) {
@@ -148,6 +149,12 @@ enum class right_operand { is_unsigned, is_signed };
 // `left` has two words for each 16 columns, `right` one.
 void emulated_multiply(matrix_sums &sums, const uint32_t *left, const uint32_t *right, int steps,
                        bool is_signed);
+
+struct left_words {
+  uint32_t low, high, second_low, second_high;
+};
+
+left_words load_left_32(const byte *shared);
 
 template <right_operand Right>
 inline void multiply_16(matrix_sums &sums, uint32_t left_low, uint32_t left_high, uint32_t right) {

@@ -15,6 +15,7 @@ use crate::fail;
 
 const NON_BLOCKING: u32 = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
 const DISABLE_TIMING: u32 = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+const NOT_CAPTURING: u32 = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE as u32;
 
 /// Identities of default streams lie above every number that the driver counts up to.
 const LEGACY_IDENTITY: u64 = 1 << 63;
@@ -112,6 +113,17 @@ pub fn identify(
         );
     };
     device.check_lost()?;
+    // The driver ends the capture of a stream that is asked for its number.
+    let mut state = 0;
+    // SAFETY: as above; `state` is writable.
+    unsafe { call!(plain, cuStreamIsCapturing(stream, &mut state))? };
+    if state != NOT_CAPTURING {
+        fail!(
+            Status::Capturing,
+            "stream is {stream:#x}, which is capturing a graph, and which stream that is cannot be asked meanwhile; \
+             expected one that is not, or that was registered before its capture began"
+        );
+    }
     let mut id = 0;
     // SAFETY: as above.
     unsafe { call!(plain, cuStreamGetId(stream, &mut id))? };
@@ -141,7 +153,7 @@ pub fn is_capturing(session: &Session, stream: StreamHandle) -> Result<bool> {
     let mut state = 0;
     // SAFETY: the caller keeps the stream alive; `state` is writable.
     unsafe { call!(session, cuStreamIsCapturing(stream, &mut state))? };
-    Ok(state != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE as u32)
+    Ok(state != NOT_CAPTURING)
 }
 
 /// A query or a wait would break the capture of the stream that it asks about.
