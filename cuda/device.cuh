@@ -113,55 +113,6 @@ CVC_DEVICE void copy_async_commit() {}
 template <int Pending> CVC_DEVICE void copy_async_wait() {}
 #endif
 
-// ---- Bulk copies into shared memory ----
-//
-// One thread's instruction copies many bytes; a barrier in shared memory counts those that have arrived.
-
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-constexpr bool has_bulk_copies = true;
-
-CVC_DEVICE void arrivals_begin(uint64_t *barrier) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n"
-               "fence.mbarrier_init.release.cluster;"
-               :
-               : "r"(shared_address(barrier))
-               : "memory");
-}
-
-// The barrier's phase ends when as many bytes have arrived.
-CVC_DEVICE void arrivals_expect(uint64_t *barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-               :
-               : "r"(shared_address(barrier)), "r"(bytes)
-               : "memory");
-}
-
-// Waits for the end of a phase: 0 is the first one's parity, 1 the second's, and so on in turn.
-CVC_DEVICE void arrivals_wait(uint64_t *barrier, uint32_t parity) {
-  asm volatile("{ .reg .pred done;\n"
-               "again_%=:\n"
-               "  mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-               "  @!done bra again_%=; }"
-               :
-               : "r"(shared_address(barrier)), "r"(parity)
-               : "memory");
-}
-
-// Both addresses and `bytes` are multiples of 16.
-CVC_DEVICE void copy_bulk(uint32_t shared, const void *from, int bytes, uint64_t *barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-               :
-               : "r"(shared), "l"(from), "r"(bytes), "r"(shared_address(barrier))
-               : "memory");
-}
-#else
-constexpr bool has_bulk_copies = false;
-CVC_DEVICE void arrivals_begin(uint64_t *) {}
-CVC_DEVICE void arrivals_expect(uint64_t *, int) {}
-CVC_DEVICE void arrivals_wait(uint64_t *, uint32_t) {}
-CVC_DEVICE void copy_bulk(uint32_t, const void *, int, uint64_t *) {}
-#endif
-
 // ---- Products of 16 x K and K x 8 bytes, exact in 32 bits ----
 //
 // Lane (g, t) = (lane / 4, lane % 4). A word of the left operand holds row g (the second word: row g + 8) at

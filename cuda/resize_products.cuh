@@ -169,7 +169,7 @@ CVC_DEVICE const byte *lane_rows(const byte *stages, int row_stride, int apart, 
 
 // 32 source rows of 8 samples: the sums, clipped to bytes, go to the samples' columns. `rows` and `column`
 // are the lane's own; the rows that are 1 more modulo 4 lie `apart` behind.
-template <int Steps>
+template <int Steps, int PlaneBytes>
 CVC_DEVICE void resample_rows(const sample_coefficients<Steps> &coefficients, const byte *rows, int apart,
                               byte *column) {
   int32_t values[2][4];
@@ -189,14 +189,14 @@ CVC_DEVICE void resample_rows(const sample_coefficients<Steps> &coefficients, co
   }
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    *reinterpret_cast<uint32_t *>(column + i * cvc_resize_plane_bytes) =
+    *reinterpret_cast<uint32_t *>(column + i * PlaneBytes) =
         pack_saturated(values[i][0], values[i][1], values[i][2], values[i][3]);
   }
 }
 
 // 8 output rows of a strip, by one warp: a lane has 4 * Quads adjacent samples of two rows. `columns` and
 // `coefficients` are the lane's own.
-template <int Steps, int Quads>
+template <int Steps, int Quads, int PlaneBytes>
 CVC_DEVICE void resample_columns(const byte *columns, const uint32_t *coefficients, uint32_t (&first)[Quads],
                                  uint32_t (&second)[Quads]) {
   uint32_t right[Steps][places];
@@ -209,9 +209,9 @@ CVC_DEVICE void resample_columns(const byte *columns, const uint32_t *coefficien
     int32_t values[2][4];
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {
-      const byte *even = columns + (4 * quad + 2 * pair) * cvc_resize_plane_bytes;
+      const byte *even = columns + (4 * quad + 2 * pair) * PlaneBytes;
       place_sums sums;
-      sums.add<Steps>(even, even + cvc_resize_plane_bytes, right);
+      sums.add<Steps>(even, even + PlaneBytes, right);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         values[i % 2][2 * pair + i / 2] = sums.joined(i);

@@ -8,9 +8,6 @@
 
 namespace cvc_resize_device {
 
-// Rows of fewer vectors of 16 bytes are copied vector by vector.
-constexpr int bulk_vectors = 24;
-
 // What all bands of a strip have in common.
 struct strip_place {
   int first_sample; // of the row of the result
@@ -19,7 +16,6 @@ struct strip_place {
   int vector;       // bytes that are copied at once: 16, 4, or 1 where rows are not aligned
   int vectors;      // of each row, of 16 or 4 bytes
   int bands;        // of the block
-  int bulk;         // 1: rows are long enough to be copied with an instruction each
 };
 
 CVC_DEVICE strip_place find_strip(const cvc_resize_image &image, const cvc_resize_grid &grid, int batch,
@@ -44,7 +40,6 @@ CVC_DEVICE strip_place find_strip(const cvc_resize_image &image, const cvc_resiz
   place.available = row_bytes - place.source_byte;
   const int bytes = end_byte - place.source_byte;
   place.vectors = whole ? (bytes + 15) / 16 : (bytes + 3) / 4;
-  place.bulk = has_bulk_copies && whole && place.vectors >= bulk_vectors;
   return place;
 }
 
@@ -61,7 +56,6 @@ struct band_place {
 // registers, which are short.
 struct tile_head {
   strip_place strip;
-  uint64_t arrivals[2]; // of bulk copies, one for each stage
   band_place bands[cvc_resize_most_turns];
 };
 static_assert(sizeof(tile_head) <= cvc_resize_head_bytes && cvc_resize_head_bytes % 16 == 0,
@@ -90,61 +84,30 @@ CVC_DEVICE band_place find_band(const cvc_resize_image &image, const cvc_resize_
 }
 
 // Copies the chunks of a block's bands, one after the other, into the two stages of shared memory in turn.
-// Narrow strips' rows are too short for bulk copies.
-template <bool MayBulk> class row_reader {
+// `Lean`: few registers are left, and what can be found again is, from shared memory.
+template <bool Lean> class row_reader {
 public:
-  CVC_DEVICE row_reader(const cvc_resize_image &image, tile_head &head, byte *stages)
+  CVC_DEVICE row_reader(const cvc_resize_image &image, const tile_head &head, byte *stages)
       : image_(image), head_(head), stages_(stages) {
-    const int vectors = head.strip.vectors, thread = static_cast<int>(threadIdx.x);
-    const int chunk_rows = cvc_resize_chunk_rows(image.tiling), row_stride = 16 * image.tiling.source_vectors;
-    int column = 0;
-    if (MayBulk && head.strip.bulk != 0) {
-      // A few lanes of each warp copy a row each.
-      const int warp_rows = chunk_rows / block_warps, lane = thread % warp_lanes;
-      step_ = chunk_rows;
-      first_ = lane < warp_rows ? thread / warp_lanes * warp_rows + lane : chunk_rows;
-    } else {
-      // A thread has one vector of every row that is `step_` behind its first. Several rows fit into a warp,
-      // or a row takes two warps; rows of whole vectors are not longer.
-      const int bits = vectors <= 4 ? 2 : vectors <= 8 ? 3 : vectors <= 16 ? 4 : vectors <= 32 ? 5 : 6;
-      column = thread & ((1 << bits) - 1);
-      step_ = block_threads >> bits;
-      first_ = column < vectors ? thread >> bits : chunk_rows;
-    }
-    offset_ = first_ * image.src.stride_h + 16 * column;
+    const int chunk_rows = cvc_resize_chunk_rows(image.tiling);
+    first_ = column() < head.strip.vectors ? static_cast<int>(threadIdx.x) >> row_bits() : chunk_rows;
     target_ = shared_address(stages) +
-              static_cast<uint32_t>(place_of_row(first_, chunk_rows) * row_stride + 16 * column);
+              static_cast<uint32_t>(place_of_row(first_, chunk_rows) * row_stride() + 16 * column());
+    step_ = find_step();
+    offset_ = find_offset();
     enter();
   }
 
   CVC_DEVICE void start_chunk() {
     if (left_ > 0) {
-      const int chunk_rows = cvc_resize_chunk_rows(image_.tiling),
-                rows = left_ < chunk_rows ? left_ : chunk_rows;
-      const int chunk_bytes = cvc_resize_chunk_bytes(image_.tiling);
-      const byte *from = from_ + offset_;
-      uint32_t to = target_ + static_cast<uint32_t>(turn_ * chunk_bytes);
-      if (MayBulk && head_.strip.bulk != 0) {
-        const int bytes = 16 * head_.strip.vectors;
-        if (threadIdx.x == 0) {
-          arrivals_expect(&head_.arrivals[turn_], rows * bytes);
-        }
-        if (first_ < rows) {
-          copy_bulk(to, from, bytes, &head_.arrivals[turn_]);
-        }
-      } else if (head_.strip.vector == 16) {
-        const int64_t stride = step_ * image_.src.stride_h;
-        const uint32_t apart = static_cast<uint32_t>(step_ / 4 * 16 * image_.tiling.source_vectors);
-#pragma unroll 4
-        for (int row = first_; row < rows; row += step_) {
-          copy_async_16(to, from);
-          from += stride;
-          to += apart;
-        }
+      const int chunk_rows = cvc_resize_chunk_rows(image_.tiling);
+      const int rows = left_ < chunk_rows ? left_ : chunk_rows;
+      if (head_.strip.vector == 16) {
+        copy_vectors(target_ + static_cast<uint32_t>(stage_), rows);
       } else {
-        copy_words(stages_ + turn_ * chunk_bytes, rows);
+        copy_words(stages_ + stage_, rows);
       }
-      turn_ ^= 1;
+      stage_ = cvc_resize_chunk_bytes(image_.tiling) - stage_;
       from_ += chunk_rows * image_.src.stride_h;
       left_ -= chunk_rows;
       if (left_ <= 0 && ++band_ < head_.strip.bands) {
@@ -154,31 +117,53 @@ public:
     copy_async_commit();
   }
 
-  // Waits for the oldest chunk that has not been waited for, and for all threads to be here.
-  CVC_DEVICE void wait() {
-    if (MayBulk && head_.strip.bulk != 0) {
-      arrivals_wait(&head_.arrivals[waited_ & 1], waited_ >> 1 & 1);
-    } else {
-      copy_async_wait<0>();
-    }
-    ++waited_;
+  // Waits for the chunk that was started last, and for all threads to be here.
+  CVC_DEVICE void wait() const {
+    copy_async_wait<0>();
     __syncthreads();
   }
 
 private:
+  CVC_DEVICE int row_stride() const { return 16 * image_.tiling.source_vectors; }
+
+  // A thread has one vector of every row that is a step behind its first. Several rows fit into a warp, or a
+  // row takes two warps; rows of whole vectors are not longer.
+  CVC_DEVICE int row_bits() const {
+    const int vectors = head_.strip.vectors;
+    return vectors <= 4 ? 2 : vectors <= 8 ? 3 : vectors <= 16 ? 4 : vectors <= 32 ? 5 : 6;
+  }
+  CVC_DEVICE int column() const { return static_cast<int>(threadIdx.x) & ((1 << row_bits()) - 1); }
+  CVC_DEVICE int find_step() const { return block_threads >> row_bits(); }
+  // Of the thread's first vector in a chunk.
+  CVC_DEVICE int64_t find_offset() const {
+    return head_.strip.vector == 16 ? first_ * image_.src.stride_h + 16 * column() : 0;
+  }
+
   CVC_DEVICE void enter() {
-    from_ = in_global(head_.bands[band_].source);
+    from_ = in_global(head_.bands[band_].source) + (Lean ? find_offset() : 0);
     left_ = head_.bands[band_].source_rows;
+  }
+
+  CVC_DEVICE void copy_vectors(uint32_t to, int rows) const {
+    const int step = Lean ? find_step() : step_;
+    const byte *from = from_ + (Lean ? 0 : offset_);
+    const int64_t stride = step * image_.src.stride_h;
+    const uint32_t apart = static_cast<uint32_t>(step / 4 * row_stride());
+#pragma unroll 4
+    for (int row = first_; row < rows; row += step) {
+      copy_async_16(to, from);
+      from += stride;
+      to += apart;
+    }
   }
 
   // Rows that are not aligned to 16 bytes.
   CVC_DEVICE void copy_words(byte *chunk, int rows) const {
     const strip_place &strip = head_.strip;
-    const int row_stride = 16 * image_.tiling.source_vectors;
 #pragma unroll 1
     for (int row = static_cast<int>(threadIdx.x) / warp_lanes; row < rows; row += block_warps) {
       const byte *from = in_global(from_) + row * image_.src.stride_h;
-      byte *to = chunk + place_of_row(row, cvc_resize_chunk_rows(image_.tiling)) * row_stride;
+      byte *to = chunk + place_of_row(row, cvc_resize_chunk_rows(image_.tiling)) * row_stride();
 #pragma unroll 1
       for (int i = static_cast<int>(threadIdx.x) % warp_lanes; i < strip.vectors; i += warp_lanes) {
         const int left = strip.available - 4 * i, valid = left < 4 ? left : 4;
@@ -197,18 +182,17 @@ private:
   }
 
   const cvc_resize_image &image_;
-  tile_head &head_;
+  const tile_head &head_;
   byte *stages_;
-  const byte *from_; // the next chunk's first row, where the strip's bytes begin
+  const byte *from_; // the next chunk's first row, where the strip's bytes begin; lean: where the thread's do
   int left_;         // rows of the band
   int band_ = 0;
-  int turn_ = 0;
-  uint32_t waited_ = 0;
+  int stage_ = 0; // where the next chunk goes
   // The thread's own, for whole vectors.
-  int step_;
   int first_;
-  int64_t offset_;
   uint32_t target_;
+  int step_; // not used where it is lean, as the next
+  int64_t offset_;
 };
 
 // The vertical pass over a band. The warps share groups of 8 rows, of narrow strips' groups half a one each,
@@ -220,34 +204,39 @@ CVC_DEVICE void resample_band(const cvc_resize_image &image, const tile_head &he
   const cvc_resize_table *table = in_global(cvc_resize_vertical(image));
   const int warp = static_cast<int>(threadIdx.x) / warp_lanes;
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
-  const int across = lane / 4, down = lane % 4;
-  const byte *own = columns + across * cvc_resize_column_bytes + 4 * down - band.source_row;
+  const int across = lane / 4, down = lane % 4, quad = quads * (warp % shares);
+  const byte *own = columns + across * cvc_resize_column_bytes(Parts) +
+                    4 * quad * cvc_resize_plane_bytes(Parts) + 4 * down - band.source_row;
   const uint32_t *coefficients = in_global(cvc_resize_group(table, 0, Steps)) + lane;
-  const int sample = head.strip.first_sample + 8 * Parts * across;
+  const int sample = head.strip.first_sample + 8 * Parts * across + 4 * quad;
   const int band_end = band.first_row + cvc_resize_band_group * image.tiling.band_groups;
   const int end = band_end < image.dst_height ? band_end : image.dst_height;
+  const auto resample = [&](int begin, int pass_end) {
 #pragma unroll 1
-  for (int begin = band.first_row; begin < end; begin += Sink::most_rows) {
-    const int next = begin + Sink::most_rows, pass_end = next < end ? next : end;
-    sink.begin(begin);
-#pragma unroll 1
-    for (int share = warp;; share += block_warps) {
-      const int row = begin + cvc_resize_band_group * (share / shares), quad = quads * (share % shares);
-      if (row >= pass_end) {
-        break;
-      }
+    for (int row = begin + cvc_resize_band_group * (warp / shares); row < pass_end;
+         row += cvc_resize_band_group * block_warps / shares) {
       uint32_t first[quads], second[quads];
-      resample_columns<Steps, quads>(
-          own + (cvc_resize_bounds(table, row).first & ~3) + 4 * quad * cvc_resize_plane_bytes,
+      resample_columns<Steps, quads, cvc_resize_plane_bytes(Parts)>(
+          own + (cvc_resize_bounds(table, row).first & ~3),
           coefficients + row / cvc_resize_band_group * (Steps * places * warp_lanes), first, second);
       if (row + 2 * down < image.dst_height) {
-        sink.store(row + 2 * down, sample + 4 * quad, first);
+        sink.store(row + 2 * down, sample, first);
       }
       if (row + 2 * down + 1 < image.dst_height) {
-        sink.store(row + 2 * down + 1, sample + 4 * quad, second);
+        sink.store(row + 2 * down + 1, sample, second);
       }
     }
-    sink.end(pass_end, next < end);
+  };
+  if constexpr (Sink::most_rows == 0) {
+    resample(band.first_row, end);
+  } else {
+#pragma unroll 1
+    for (int begin = band.first_row; begin < end; begin += Sink::most_rows) {
+      const int next = begin + Sink::most_rows, pass_end = next < end ? next : end;
+      sink.begin(begin);
+      resample(begin, pass_end);
+      sink.end(pass_end, next < end);
+    }
   }
 }
 
@@ -264,8 +253,6 @@ CVC_DEVICE void fill_head(const cvc_resize_image &image, const cvc_resize_grid &
     head.bands[thread] = find_band(image, grid, place.source_byte, begin + static_cast<uint32_t>(thread));
     if (thread == 0) {
       head.strip = place;
-      arrivals_begin(&head.arrivals[0]);
-      arrivals_begin(&head.arrivals[1]);
     }
   }
   __syncthreads();
@@ -275,7 +262,7 @@ CVC_DEVICE void fill_head(const cvc_resize_image &image, const cvc_resize_grid &
 template <int Steps, class Sink>
 CVC_DEVICE void resize_strip(const cvc_resize_image &image, uint32_t channels, int batch, uint32_t block,
                              const typename Sink::source &target) {
-  constexpr int parts = cvc_resize_parts(Steps);
+  constexpr int parts = cvc_resize_parts(Steps), plane_bytes = cvc_resize_plane_bytes(parts);
   const cvc_resize_tiling &tiling = image.tiling;
   const cvc_resize_grid grid = cvc_resize_grid_of(image, channels, tiling);
   const int warp = static_cast<int>(threadIdx.x) / warp_lanes;
@@ -289,11 +276,12 @@ CVC_DEVICE void resize_strip(const cvc_resize_image &image, uint32_t channels, i
   fill_head(image, grid, batch, static_cast<int>(block - turn * static_cast<uint32_t>(grid.strips)), turn,
             head);
   const int chunk_rows = cvc_resize_chunk_rows(tiling);
-  row_reader<has_bulk_copies && parts == 1> reader(image, head, stages);
+  row_reader<parts == 1> reader(image, head, stages);
   reader.start_chunk();
   sample_coefficients<Steps> coefficients[parts];
   const int first_sample = head.strip.first_sample + cvc_resize_matrix * parts * warp;
   const bool has_samples = first_sample < grid.row_samples;
+  Sink sink(target, image, head.strip.first_sample);
 #pragma unroll
   for (int part = 0; part < parts; ++part) {
     coefficients[part].find(image, grid.channels, first_sample + cvc_resize_matrix * part,
@@ -302,7 +290,7 @@ CVC_DEVICE void resize_strip(const cvc_resize_image &image, uint32_t channels, i
   const int row_stride = 16 * tiling.source_vectors, apart = chunk_rows / 4 * row_stride;
   const byte *rows = lane_rows<Steps>(stages, row_stride, apart, lane);
   // Part p has samples 8p and on of each column of the strip; a lane has sums of two of them, for four rows.
-  byte *column = columns + 2 * down * cvc_resize_plane_bytes + warp * cvc_resize_column_bytes + 4 * across;
+  byte *column = columns + 2 * down * plane_bytes + warp * cvc_resize_column_bytes(parts) + 4 * across;
   int offset = 0; // of the stage
 #pragma unroll 1
   for (int index = 0; index < head.strip.bands; ++index) {
@@ -317,15 +305,15 @@ CVC_DEVICE void resize_strip(const cvc_resize_image &image, uint32_t channels, i
         for (int row = 0; row < chunk_rows && first + row < band.source_rows; row += group_rows) {
 #pragma unroll
           for (int part = 0; part < parts; ++part) {
-            resample_rows<Steps>(coefficients[part], rows + offset + row / 4 * row_stride, apart,
-                                 column + 8 * part * cvc_resize_plane_bytes + first + row);
+            resample_rows<Steps, plane_bytes>(coefficients[part], rows + offset + row / 4 * row_stride, apart,
+                                              column + 8 * part * plane_bytes + first + row);
           }
         }
       }
       offset = cvc_resize_chunk_bytes(tiling) - offset;
     }
     __syncthreads();
-    Sink sink(target, image, head.strip.first_sample, band.image, band.plane);
+    sink.enter(band.image, band.plane);
     switch (tiling.vertical_steps) {
     case 1:
       resample_band<1, parts>(image, head, band, columns, sink);

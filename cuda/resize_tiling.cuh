@@ -62,10 +62,10 @@ CVC_HD inline int64_t cvc_resize_odd_vectors(int64_t bytes) { return cvc_divide_
 // Between the passes, sample s of a strip has its rows side by side, at (s % lane) * plane + (s / lane) *
 // column, where `lane` is 8 samples for each part. Lanes that take samples side by side, or planes, use
 // different banks.
-constexpr int cvc_resize_most_rows = 192;
-constexpr int cvc_resize_column_bytes = cvc_resize_most_rows + 16;
-constexpr int cvc_resize_plane_bytes = 8 * cvc_resize_column_bytes + 16;
-CVC_HD constexpr int cvc_resize_columns_bytes(int parts) { return 8 * parts * cvc_resize_plane_bytes; }
+CVC_HD constexpr int cvc_resize_most_rows(int parts) { return 320 - 64 * parts; }
+CVC_HD constexpr int cvc_resize_column_bytes(int parts) { return cvc_resize_most_rows(parts) + 16; }
+CVC_HD constexpr int cvc_resize_plane_bytes(int parts) { return 8 * cvc_resize_column_bytes(parts) + 16; }
+CVC_HD constexpr int cvc_resize_columns_bytes(int parts) { return 8 * parts * cvc_resize_plane_bytes(parts); }
 // Source rows that are copied at once, while those before them are resampled.
 CVC_HD inline int cvc_resize_chunk_rows(const cvc_resize_tiling &tiling) {
   return cvc_resize_source_group * tiling.chunk_groups;
@@ -116,8 +116,6 @@ CVC_HD inline int64_t cvc_resize_tile_blocks(const cvc_resize_grid &grid, const 
   return grid.strips * cvc_divide_up(grid.bands_of(batch), tiling.turns);
 }
 
-// Every architecture has as much shared memory for a block.
-constexpr int cvc_resize_most_shared = 64 << 10;
 // Blocks that a multiprocessor has registers for: more would spill theirs, and were slower.
 constexpr int cvc_resize_blocks = 2;
 // Multiprocessors of a large GPU.
@@ -148,7 +146,7 @@ inline int64_t cvc_resize_cost(const cvc_resize_grid &grid, const cvc_resize_til
 // there is no table.
 inline cvc_resize_tiling cvc_resize_tiling_of(const cvc_resize_image &image, uint32_t kind, uint32_t channels,
                                               uint32_t flags, int64_t batch, int64_t most_across,
-                                              int64_t most_down, int most_shared = cvc_resize_most_shared) {
+                                              int64_t most_down, int most_shared) {
   const cvc_resize_tiling none{};
   cvc_resize_tiling tiling{};
   const long long all = channels;
@@ -188,8 +186,16 @@ inline cvc_resize_tiling cvc_resize_tiling_of(const cvc_resize_image &image, uin
   };
   // Narrower strips where rows are long, and where the vertical pass needs the registers.
   const bool is_wide = horizontal_steps > 4 || vertical_steps > 4;
-  if ((is_wide || !(fits(horizontal_steps, 2) || fits(horizontal_steps, 1))) &&
-      !fits(cvc_resize_wide_steps(across(cvc_resize_matrix)), 1)) {
+  const auto fits_any = [&](int steps) {
+    // More at once was slower: the rows' last chunk is seldom full.
+    int chunk_groups = cvc_resize_parts(steps) == 1 ? 2 : 3;
+    while (chunk_groups > 0 && !fits(steps, chunk_groups)) {
+      --chunk_groups;
+    }
+    return chunk_groups > 0;
+  };
+  if ((is_wide || !fits_any(horizontal_steps)) &&
+      !fits_any(cvc_resize_wide_steps(across(cvc_resize_matrix)))) {
     return none;
   }
   horizontal_steps = tiling.horizontal_steps;
@@ -199,7 +205,7 @@ inline cvc_resize_tiling cvc_resize_tiling_of(const cvc_resize_image &image, uin
   for (int64_t groups = 1; groups <= 48 && groups <= all_groups; ++groups) {
     // Bands begin at source rows that are multiples of 4.
     const int64_t rows = down(groups * cvc_resize_band_group) + 3;
-    if (rows > cvc_resize_most_rows) {
+    if (rows > cvc_resize_most_rows(cvc_resize_parts(horizontal_steps))) {
       break;
     }
     tiling.band_groups = static_cast<uint8_t>(groups);

@@ -41,12 +41,13 @@ struct cvc_device_launch {
   uint32_t kernel;
   uint32_t shared_bytes;
 };
-void cvc_plan_resize(cvc_resize_params *, int32_t, int32_t, int32_t, int32_t);
+void cvc_plan_resize(cvc_resize_params *, int32_t, int32_t, int32_t, int32_t, int32_t);
 void cvc_plan_preprocess(cvc_preprocess_params *);
 void cvc_launch_preprocess(const cvc_preprocess_params *, cvc_device_launch *);
 }
 
 #if defined(CVC_EMULATED)
+inline int block_shared_bytes() { return rand() % 2 == 0 ? 64 << 10 : 113 << 10; }
 inline void *device_allocate(size_t bytes) { return aligned_alloc(512, (bytes + 1023) / 512 * 512); }
 inline void device_free(void *memory) { free(memory); }
 inline void to_device(void *device, const void *host, size_t bytes) { memcpy(device, host, bytes); }
@@ -65,6 +66,14 @@ void launch(void (*kernel)(Params), const Params &params, int64_t blocks, size_t
     }                                                                                                        \
   } while (0)
 
+// As the library counts: two blocks of a multiprocessor, of whose memory the driver keeps 1 KiB each.
+inline int block_shared_bytes() {
+  int of_block = 0, of_multiprocessor = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&of_block, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
+  CUDA_CHECK(cudaDeviceGetAttribute(&of_multiprocessor, cudaDevAttrMaxSharedMemoryPerMultiprocessor, 0));
+  const int of_two = of_multiprocessor / 2 - 1024;
+  return of_block < of_two ? of_block : of_two;
+}
 inline void *device_allocate(size_t bytes) {
   void *memory = nullptr;
   CUDA_CHECK(cudaMalloc(&memory, bytes));
@@ -302,8 +311,7 @@ inline bool vertical_comes_first(int64_t in_width, int64_t in_height, int64_t ou
 inline void plan_resize(cvc_resize_params &params, const std::vector<int> &most) {
   for (int i = 0; i < params.image_count; ++i) {
     const size_t at = 2 * static_cast<size_t>(i);
-    params.images[i].tiling = cvc_resize_tiling_of(params.images[i], params.kind, params.channels,
-                                                   params.flags, params.batch, most[at], most[at + 1]);
+    cvc_plan_resize(&params, i, most[at], most[at + 1], 0, block_shared_bytes());
   }
 }
 

@@ -105,7 +105,7 @@ void check_preprocess() {
     }
     image.src = at(from[i], sources[i].host.data());
     image.dst = at(to[i], results[i].host.data());
-    cvc_plan_resize(&resize, static_cast<int32_t>(i), most[0], most[1], 1);
+    cvc_plan_resize(&resize, static_cast<int32_t>(i), most[0], most[1], 1, block_shared_bytes());
     if (!cvc_resize_is_tiled(image.tiling)) {
       return;
     }

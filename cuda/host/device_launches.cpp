@@ -70,11 +70,11 @@ int32_t cvc_plan_resize_group(int32_t in_size, int32_t out_size, int32_t most_ta
 
 // Tiles image number `index`; the counts are the largest ones of its tables, 0 where there is none. `packed`:
 // for a kernel that puts the samples of tiles elsewhere, as if they lay as those of the source do.
+// `most_shared`: bytes of shared memory that a block may have.
 void cvc_plan_resize(cvc_resize_params *params, int32_t index, int32_t most_across, int32_t most_down,
-                     int32_t packed) {
+                     int32_t packed, int32_t most_shared) {
   cvc_resize_image &image = params->images[index];
   cvc_resize_image planned = image;
-  int most_shared = cvc_resize_most_shared;
   if (packed != 0) {
     if (static_cast<int64_t>(image.dst_width) * params->channels > cvc_preprocess_most_samples) {
       image.tiling = cvc_resize_tiling{};

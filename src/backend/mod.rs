@@ -111,6 +111,9 @@ pub struct Launch<'a> {
     pub ranges: &'a [ByteRange],
 }
 
+/// Every device has as much shared memory for a block.
+pub const LEAST_SHARED_BYTES: u32 = 64 << 10;
+
 /// Memory, streams, events, copies and launches of one kind of device. `device` is always a valid ordinal
 /// (0..device_count) and, where a stream or an event is passed too, that stream's or event's own.
 ///
@@ -120,6 +123,11 @@ pub trait Backend: Send + Sync {
     fn kind(&self) -> BackendKind;
     fn device_count(&self) -> i32;
     fn device_info(&self, device: i32) -> Result<DeviceInfo>;
+    /// Shared memory that a kernel's block can have where two of them are to be on a multiprocessor. Calls no driver.
+    fn block_shared_bytes(&self, device: i32) -> u32 {
+        let _ = device;
+        LEAST_SHARED_BYTES
+    }
     /// `Status::ContextLost` where nothing of the device works any more. Calls no driver.
     fn check_device(&self, device: i32) -> Result<()> {
         let _ = device;

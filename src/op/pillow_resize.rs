@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use crate::backend::ByteRange;
+use crate::backend::{self, ByteRange};
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::{self, DtypeKind, Handle, ObjectRef};
@@ -144,7 +144,8 @@ impl Launches {
         let place = match self.open.iter().position(|batch| batch.options == options) {
             Some(place) => place,
             None => {
-                let resize = Resize::new(options, self.images)?;
+                let resize = Resize::new(options, self.images)?
+                    .with_shared_bytes(backend::current()?.block_shared_bytes(self.device));
                 self.open.push(Batch {
                     options,
                     resize: match self.finish {

@@ -19,7 +19,7 @@ use std::mem::{align_of, offset_of, size_of};
 
 use smallvec::SmallVec;
 
-use crate::backend::{Kernel, MAX_PARAMS_BYTES};
+use crate::backend::{Kernel, LEAST_SHARED_BYTES, MAX_PARAMS_BYTES};
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::DtypeKind;
@@ -38,6 +38,7 @@ extern "C" {
         most_across: i32,
         most_down: i32,
         packed: i32,
+        most_shared: i32,
     );
     fn cvc_launch_resize(params: *const ResizeParams, launch: *mut LaunchAnswer);
 }
@@ -174,6 +175,7 @@ struct TilingKey {
     batch: i32,
     vertical_first: u32,
     packed: bool,
+    shared_bytes: u32,
 }
 
 const MAX_TILINGS: usize = 8;
@@ -214,6 +216,8 @@ pub struct Resize {
     params: Box<ResizeParams>,
     /// Tiles are cut as if the results lay as the sources do.
     packed: bool,
+    /// What a block of the device's may have.
+    shared_bytes: u32,
     costs: SmallVec<[Cost; 1]>,
 }
 
@@ -301,6 +305,7 @@ impl Resize {
                 images: [ResizeImage::default(); MAX_IMAGES],
             }),
             packed: false,
+            shared_bytes: LEAST_SHARED_BYTES,
             costs: SmallVec::new(),
         })
     }
@@ -309,6 +314,14 @@ impl Resize {
     pub fn with_packed_tiles(self) -> Resize {
         Resize {
             packed: true,
+            ..self
+        }
+    }
+
+    /// For a device whose blocks may have so much shared memory.
+    pub fn with_shared_bytes(self, shared_bytes: u32) -> Resize {
+        Resize {
+            shared_bytes,
             ..self
         }
     }
@@ -397,6 +410,7 @@ impl Resize {
             batch: self.params.batch,
             vertical_first: image.vertical_first,
             packed: self.packed,
+            shared_bytes: self.shared_bytes,
         };
         let known = TILINGS.with_borrow(|tilings| tilings.find(&key));
         if let Some(tiling) = known {
@@ -411,6 +425,7 @@ impl Resize {
                 most_across,
                 most_down,
                 i32::from(self.packed),
+                self.shared_bytes as i32,
             )
         };
         let tiling = self.params.images[index].tiling;

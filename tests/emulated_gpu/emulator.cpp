@@ -35,7 +35,7 @@ namespace {
 constexpr size_t stack_bytes = 128 << 10;
 constexpr int warp = 32;
 
-enum class state { ready, at_block_barrier, at_warp_barrier, polls, done };
+enum class state { ready, at_block_barrier, at_warp_barrier, done };
 
 struct fiber {
   void *stack_pointer = nullptr;
@@ -116,7 +116,7 @@ bool run_warp(int begin) {
       }
     }
     const int waiting = count(begin, end, state::at_warp_barrier);
-    if (waiting != 0 && count(begin, end, state::polls) == 0) {
+    if (waiting != 0) {
       if (waiting + count(begin, end, state::done) != warp) {
         fail("a barrier of a warp that not all of its threads reach");
       }
@@ -132,7 +132,7 @@ void run_block(int threads) {
   }
   const int warps = threads / warp;
   while (count(0, threads, state::done) != threads) {
-    bool any = change(0, threads, state::polls, state::ready);
+    bool any = false;
     const int first = std::rand() % warps;
     for (int i = 0; i < warps; ++i) {
       any = run_warp((i + first) % warps * warp) || any;
@@ -157,7 +157,6 @@ const unsigned char *named[1024];
 
 void emulated_block_barrier() { leave(state::at_block_barrier); }
 void emulated_warp_barrier() { leave(state::at_warp_barrier); }
-void emulated_poll() { leave(state::polls); }
 
 void emulated_launch(const std::function<void()> &body, int64_t blocks, int threads, size_t shared) {
   static std::vector<unsigned char> memory;

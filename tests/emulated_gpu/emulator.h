@@ -40,8 +40,6 @@ extern emulated_index threadIdx, blockIdx, blockDim, gridDim;
 void emulated_launch(const std::function<void()> &body, int64_t blocks, int threads, size_t shared);
 void emulated_block_barrier();
 void emulated_warp_barrier();
-// Lets all others go on; for loops that wait for one of them.
-void emulated_poll();
 // A block's dynamic shared memory.
 extern unsigned char *emulated_shared;
 
@@ -111,32 +109,6 @@ inline void copy_async_4(void *shared, const void *from, int valid) {
 
 inline void copy_async_commit() {}
 template <int Pending> inline void copy_async_wait() {}
-
-constexpr bool has_bulk_copies = true;
-
-// A barrier's low half counts the phases that have ended, its high half the bytes that are still to come.
-inline void arrivals_begin(uint64_t *barrier) { *barrier = 0; }
-
-inline void arrivals_add(uint64_t *barrier, int32_t bytes) {
-  const int32_t left = static_cast<int32_t>(*barrier >> 32) + bytes;
-  const uint32_t phase = static_cast<uint32_t>(*barrier) + (left == 0 ? 1 : 0);
-  *barrier = static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | phase;
-}
-
-inline void arrivals_expect(uint64_t *barrier, int bytes) { arrivals_add(barrier, bytes); }
-
-inline void arrivals_wait(uint64_t *barrier, uint32_t parity) {
-  while ((static_cast<uint32_t>(*barrier) & 1) == parity) {
-    emulated_poll();
-  }
-}
-
-inline void copy_bulk(uint32_t shared, const void *from, int bytes, uint64_t *barrier) {
-  check_alignment(emulated_shared + shared, 16);
-  check_alignment(from, 16);
-  std::memcpy(emulated_shared + shared, from, static_cast<size_t>(bytes));
-  arrivals_add(barrier, -bytes);
-}
 
 // ---- Products, see device.cuh for what a lane has ----
 

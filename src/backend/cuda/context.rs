@@ -11,7 +11,7 @@ use super::driver::{Driver, Handle};
 use super::kernels::KernelSet;
 use super::latch::Latches;
 use super::memory::Memory;
-use crate::backend::{select, DeviceInfo};
+use crate::backend::{select, DeviceInfo, LEAST_SHARED_BYTES};
 use crate::error::{Error, Result, Status};
 use crate::fail;
 
@@ -36,6 +36,7 @@ pub struct Device {
     pub capability: (i32, i32),
     /// The largest pitch that 2D copies take.
     pub max_pitch: u64,
+    pub block_shared_bytes: u32,
     /// Whether the virtual memory calls work here.
     pub virtual_memory: bool,
     image: &'static [u8],
@@ -104,6 +105,10 @@ impl Device {
                 attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
             ),
             max_pitch: u64::try_from(attribute(CU_DEVICE_ATTRIBUTE_MAX_PITCH)?).unwrap_or(0),
+            block_shared_bytes: block_shared_bytes(
+                attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+                attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
+            ),
             // The older name of VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED.
             virtual_memory: attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED)?
                 != 0,
@@ -307,6 +312,13 @@ impl Plain {
         unsafe { call!(self, cuCtxGetCurrent(&mut current))? };
         Ok(current)
     }
+}
+
+/// What each of two blocks can have: the driver keeps 1 KiB of every block's for itself.
+fn block_shared_bytes(of_block: i32, of_multiprocessor: i32) -> u32 {
+    let of_two = (of_multiprocessor / 2).saturating_sub(1 << 10);
+    u32::try_from(of_block.min(of_two))
+        .map_or(LEAST_SHARED_BYTES, |bytes| bytes.max(LEAST_SHARED_BYTES))
 }
 
 /// A device's context, current for this thread; the one before comes back at the end.

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use super::{
     Backend, BackendKind, Copy2d, DeviceInfo, DevicePointer, EventHandle, Fill2d, Launch,
-    StreamHandle, StreamIdentity,
+    StreamHandle, StreamIdentity, LEAST_SHARED_BYTES,
 };
 use crate::error::{Result, Status};
 use crate::fail;
@@ -162,6 +162,11 @@ impl Backend for CudaBackend {
 
     fn device_info(&self, device: i32) -> Result<DeviceInfo> {
         Ok(self.device(device)?.info.clone())
+    }
+
+    fn block_shared_bytes(&self, device: i32) -> u32 {
+        self.device(device)
+            .map_or(LEAST_SHARED_BYTES, |device| device.block_shared_bytes)
     }
 
     fn check_device(&self, device: i32) -> Result<()> {

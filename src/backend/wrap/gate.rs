@@ -71,6 +71,10 @@ impl<G: Gate> Backend for Gated<G> {
         self.inner.device_count()
     }
 
+    fn block_shared_bytes(&self, device: i32) -> u32 {
+        self.inner.block_shared_bytes(device)
+    }
+
     gated! {
         DeviceInfo device_info(device: i32) -> DeviceInfo;
         CheckDevice check_device(device: i32) -> ();

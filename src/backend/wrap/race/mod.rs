@@ -100,6 +100,7 @@ impl Backend for RaceChecker {
         kind() -> BackendKind;
         device_count() -> i32;
         device_info(device: i32) -> Result<DeviceInfo>;
+        block_shared_bytes(device: i32) -> u32;
         check_device(device: i32) -> Result<()>;
         memory_free_bytes(device: i32) -> Result<u64>;
         current_device() -> Result<i32>;
