@@ -187,6 +187,12 @@ unsigned cuDeviceGetAttribute(int *value, unsigned attribute, int device) {
   case 76:
     *value = 0;
     return SUCCESS;
+  case 81: // shared memory of a multiprocessor, and the most of a block
+    *value = 233472;
+    return SUCCESS;
+  case 97:
+    *value = 232448;
+    return SUCCESS;
   case 102:
     *value = (int)*setting("virtual_memory");
     return SUCCESS;

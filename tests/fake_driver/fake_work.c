@@ -68,10 +68,19 @@ unsigned cuStreamDestroy_v2(struct stream *handle) {
   pthread_mutex_unlock(&mutex);
   return SUCCESS;
 }
+// A capture breaks when somebody asks about its own stream, in every mode.
+static unsigned refuse_capture(struct stream *stream) {
+  if (!stream->capturing)
+    return SUCCESS;
+  *setting("broken") = 1;
+  return CAPTURE_UNSUPPORTED;
+}
 unsigned cuStreamGetId(struct stream *handle, uint64_t *id) {
   ENTER();
   if ((uintptr_t)handle <= 2)
     misuse("the backend numbers default streams itself");
+  if (refuse_capture(handle))
+    return CAPTURE_UNSUPPORTED;
   *id = handle->id;
   return SUCCESS;
 }
@@ -79,13 +88,6 @@ unsigned cuStreamGetCtx(struct stream *handle, struct context **context) {
   NEED_CONTEXT();
   *context = handle->context;
   return SUCCESS;
-}
-// A capture breaks when somebody asks about its own stream, in every mode.
-static unsigned refuse_capture(struct stream *stream) {
-  if (!stream->capturing)
-    return SUCCESS;
-  *setting("broken") = 1;
-  return CAPTURE_UNSUPPORTED;
 }
 unsigned cuStreamQuery(struct stream *handle) {
   STREAM(handle);

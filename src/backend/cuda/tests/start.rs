@@ -63,6 +63,7 @@ fn the_variable_names_the_library_that_is_used() {
     assert_eq!(backend.kind(), BackendKind::Cuda);
     assert_eq!(backend.device_count(), 2);
     let info = backend.device_info(1).expect("there are two devices");
+    assert_eq!(backend.block_shared_bytes(1), 233_472 / 2 - 1024);
     assert_eq!(info.name, "Fake GPU 1");
     assert_eq!(info.total_memory, 1 << 30);
 }

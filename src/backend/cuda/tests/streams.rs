@@ -229,7 +229,8 @@ fn nobodys_capture_breaks() {
         0,
         "the thread's own mode is back"
     );
-    // Questions about the capturing stream itself never reach the driver.
+    // Questions about the capturing stream itself never reach the driver, not even who it is.
+    refused(backend.stream_identify(captured), Status::Capturing);
     let error = refused(backend.stream_query(0, captured), Status::Capturing);
     mentions(&error, &[&format!("{captured:#x}")]);
     refused(
