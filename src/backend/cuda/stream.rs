@@ -112,12 +112,8 @@ pub fn identify(
              stream of a primary context (the CUDA runtime's own)"
         );
     };
-    device.check_lost()?;
     // The driver ends the capture of a stream that is asked for its number.
-    let mut state = 0;
-    // SAFETY: as above; `state` is writable.
-    unsafe { call!(plain, cuStreamIsCapturing(stream, &mut state))? };
-    if state != NOT_CAPTURING {
+    if is_capturing(&device.enter()?, stream)? {
         fail!(
             Status::Capturing,
             "stream is {stream:#x}, which is capturing a graph, and which stream that is cannot be asked meanwhile; \
