@@ -176,6 +176,48 @@ static void references_from_many_threads(void) {
   CHECK_STATUS(cvc_tensor_release(tensor), CVC_STATUS_STALE_HANDLE);
 }
 
+// Of three tensors one is dropped done, one with work queued, and one is left to whoever joins the thread.
+static void *live_shortly(void *context) {
+  cvc_tensor_t *left = context;
+  const cvc_stream_t stream = CVC_STREAM_LEGACY;
+  cvc_tensor_t done = nhwc(1, 16, 32, 1, CVC_DTYPE_U8, CVC_STREAM_NONE);
+  cvc_tensor_t queued = nhwc(1, 32, 16, 1, CVC_DTYPE_U8, stream);
+  *left = nhwc(1, 8, 64, 1, CVC_DTYPE_U8, CVC_STREAM_NONE);
+  CHECK_OK(cvc_fill_zero(stream, queued));
+  CHECK_OK(cvc_tensor_release(done));
+  CHECK_OK(cvc_tensor_release(queued));
+  return NULL;
+}
+
+// Ten thousand threads come and go, a few at a time, and nothing of them stays. `CVC_THREADS`: how many.
+static void short_threads_leave_nothing(void) {
+  const char *wanted = getenv("CVC_THREADS");
+  const int all = wanted ? atoi(wanted) : 10000;
+  cvc_cache_t cache = check_default_cache();
+  uint64_t most = 0;
+  for (int begun = 0; begun < all; begun += threads) {
+    pthread_t workers[threads];
+    cvc_tensor_t left[threads] = {NULL};
+    for (int i = 0; i < threads; ++i)
+      CHECK_EQ(pthread_create(&workers[i], NULL, live_shortly, &left[i]), 0);
+    for (int i = 0; i < threads; ++i)
+      CHECK_EQ(pthread_join(workers[i], NULL), 0);
+    // What was indexed has gone with its thread, at once; what is left is live, and nobody's.
+    const cvc_cache_stats_t stats = check_stats(cache, 0);
+    CHECK_EQ(stats.unindexed_count, threads);
+    CHECK_EQ(stats.live_bytes, threads * 512);
+    most = stats.driver_bytes > most ? stats.driver_bytes : most;
+    for (int i = 0; i < threads; ++i)
+      CHECK_OK(cvc_tensor_release(left[i]));
+  }
+  CHECK_OK(cvc_device_synchronize(0, -1));
+  uint64_t count = 99;
+  CHECK_OK(cvc_cache_count(cache, 0, CVC_SCOPE_GLOBAL, &count));
+  CHECK_EQ(count, 0);
+  CHECK_EQ(check_stats(cache, 0).bytes, 0);
+  printf("%d threads, at most %llu bytes of the device\n", all, (unsigned long long)most);
+}
+
 int main(void) {
   CHECK_BEGIN();
   RUN(objects_pass_between_threads);
@@ -184,5 +226,6 @@ int main(void) {
   RUN(pending_memory_of_an_ended_thread);
   RUN(error_messages_are_the_threads_own);
   RUN(references_from_many_threads);
+  RUN(short_threads_leave_nothing);
   return CHECK_END();
 }

@@ -6,6 +6,8 @@ python=${PYTHON:-python3}
 source "$(dirname "$0")/scripts/common.sh"
 PYTHON=$python
 export CVC_BACKEND=${CVC_BACKEND:-cuda} CVC_LIBRARY=$ROOT/lib/libcvc.so PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+# So many processes use the GPU at once: each has a context, which takes memory of the machine's too.
+export CVC_JOBS=${CVC_JOBS:-4}
 SANITIZER=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 
 describe_machine() {
@@ -37,7 +39,7 @@ each_c_test() {
   cd "$ROOT/c_tests"
   results=$(mktemp)
   export -f one_c_test say
-  xargs -d '\n' -P "${CVC_JOBS:-$JOBS}" -I{} bash -c 'one_c_test "$@"' _ {} "$*" <list | tee "$results"
+  xargs -d '\n' -P "$CVC_JOBS" -I{} bash -c 'one_c_test "$@"' _ {} "$*" <list | tee "$results"
   good=$(grep -c ': ok$' "$results" || true)
   bad=$(grep -c ': FAILED (status ' "$results" || true)
   rm -f "$results"
@@ -56,8 +58,12 @@ rust_tests() {
 }
 
 python_tests() {
+  local several=()
   cd "$ROOT/python_ctypes"
-  PYTHONPATH=$ROOT/site:. "$PYTHON" -m pytest -q -p no:cacheprovider tests
+  if "$PYTHON" -c 'import xdist' 2>/dev/null; then
+    several=(-n "$CVC_JOBS" --dist loadfile)
+  fi
+  PYTHONPATH=$ROOT/site:. "$PYTHON" -m pytest -q -p no:cacheprovider "${several[@]}" tests
 }
 
 # The kernels by themselves: against their host build, then timed.
@@ -90,7 +96,6 @@ begin_stages
 stage machine describe_machine
 for step in "${@:-tests}"; do
   case $step in
-    tests-c) stage c-tests each_c_test ;;
     tests)
       stage c-tests each_c_test
       stage rust-tests rust_tests
