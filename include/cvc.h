@@ -1256,7 +1256,8 @@ cvc_status_t cvc_cache_thread_detach(cvc_cache_t cache);
 cvc_status_t cvc_copy(cvc_stream_t stream, cvc_tensor_t src, cvc_tensor_t dst);
 
 /**
- * Copies host memory into a tensor, in the stream's order. `src` stays valid and unchanged until the stream has passed.
+ * Copies host memory into a tensor, in the stream's order. `src` stays valid and unchanged until the stream has passed. On
+ * CUDA the driver may keep the caller until then, where `src` is not pinned.
  *
  * @param src_strides bytes, one a dimension of `dst`; null: packed
  */
@@ -1267,7 +1268,7 @@ cvc_status_t cvc_upload(cvc_stream_t stream,
 
 /**
  * Copies a tensor into host memory, in the stream's order. `dst` stays valid until the stream has passed, and holds the
- * elements from then on.
+ * elements from then on. On CUDA the driver keeps the caller until then, where `dst` is not pinned.
  *
  * @param dst_strides bytes, one a dimension of `src`; null: packed
  */
@@ -1639,6 +1640,70 @@ cvc_status_t cvc_host_race_access(int32_t device,
                                   const void *pointer,
                                   uint64_t bytes,
                                   cvc_access_t access);
+
+/**
+ * Raw memory of the device from the cache: idle memory of just this size, in granules of 512 bytes, and alignment, else
+ * the smallest idle raw memory that is large enough, else new memory. It counts in the cache's limits and statistics as a
+ * tensor does, by its whole granules. Its bytes are whatever was there. Never waits on the host, but for pending memory
+ * before it would report out-of-memory.
+ *
+ * The library does not see what uses the memory. Work on other streams than `stream` is ordered by the caller, and
+ * named by `cvc_mem_record_stream` or an event before the memory is freed.
+ *
+ * @param bytes 0 gives null, which needs no `cvc_mem_free`; `CVC_STATUS_OVERFLOW` for sizes that pass 63 bits
+ * @param alignment of the address: 0, for 512, or a power of two up to 2^32
+ * @param stream whose queued work may use the memory: memory with work ordered before that is considered too;
+ *   `CVC_STREAM_NONE`: only memory whose work is done
+ * @param[out] ptr to be freed with `cvc_mem_free` or `cvc_mem_free_after_event` of the same cache, from any thread
+ */
+cvc_status_t cvc_mem_alloc(cvc_cache_t cache,
+                           int32_t device,
+                           size_t bytes,
+                           size_t alignment,
+                           cvc_stream_t stream,
+                           void **ptr);
+
+/**
+ * Frees memory of `cvc_mem_alloc`: it may be used at once by work that comes after all that is queued by now on `stream`
+ * and on every stream that `cvc_mem_record_stream` named. Waits for nothing. Works from any thread, after the cache's last
+ * release too, and once a created stream of the memory's use is destroyed. When it fails the memory stays the caller's:
+ * `CVC_STATUS_INVALID_ARGUMENT` for an address that is not allocated, such as one that was freed before,
+ * `CVC_STATUS_CAPTURING` while one of the streams captures.
+ *
+ * @param cache the one that the memory came from
+ * @param ptr null does nothing
+ * @param stream of the memory's device; `CVC_STREAM_NONE`: no work uses the memory any more, but for what is on the
+ *   streams that were named
+ */
+cvc_status_t cvc_mem_free(cvc_cache_t cache,
+                          void *ptr,
+                          cvc_stream_t stream);
+
+/**
+ * Says that work on `stream` uses the memory, up to when it is freed: called once, before or after the first such launch. The
+ * stream is looked at again when the memory is freed, so its owner keeps it until then; one of `cvc_stream_create` may be
+ * destroyed before. A thread's own default stream counts with the legacy stream if another thread frees the memory.
+ * Orders nothing by itself.
+ *
+ * @param ptr null does nothing
+ * @param stream of the memory's device
+ */
+cvc_status_t cvc_mem_record_stream(cvc_cache_t cache,
+                                   void *ptr,
+                                   cvc_stream_t stream);
+
+/**
+ * Frees memory of `cvc_mem_alloc`: it may be used as soon as what the event's latest record covers is done, or by work that is
+ * ordered after that record, though the event's stream goes on with later work. The event may be recorded anew or destroyed
+ * right after the call. Streams that `cvc_mem_record_stream` named count as in `cvc_mem_free`, except the event's own.
+ * When it fails the memory stays the caller's.
+ *
+ * @param event of `cvc_event_create`, on the memory's device, recorded outside of a capture; `CVC_STATUS_INVALID_EVENT`
+ *   for any other, of which the library does not know what it covers: wait for it on a stream, and free on that
+ */
+cvc_status_t cvc_mem_free_after_event(cvc_cache_t cache,
+                                      void *ptr,
+                                      cvc_event_t event);
 
 /**
  * Mirrors images of any dtype. `dst` has the layout, shape and dtype of `src`, or is `src`: then it works in place.

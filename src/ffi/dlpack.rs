@@ -16,7 +16,7 @@ use crate::object::{
     self, Dtype, DtypeKind, ForeignMemory, Layout, ObjectRef, TensorDesc, MAX_RANK,
 };
 use crate::observe::process;
-use crate::timeline::{self, AccessKind, Stream, StreamKind};
+use crate::timeline::{self, AccessKind, Hold, StreamKind};
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -73,7 +73,7 @@ const DL_CUDA_MANAGED: i32 = 13;
 /// What an export keeps: a reference to the memory, the stream it was given to, and the arrays that the struct points to.
 struct Export {
     object: ObjectRef,
-    consumer: Option<&'static Stream>,
+    consumer: Option<Hold>,
     shape: [i64; MAX_RANK + 1],
     strides: [i64; MAX_RANK + 1],
 }
@@ -87,9 +87,9 @@ impl Export {
         }
         // Importers call this through a C function, which no panic may cross.
         let _ = catch_unwind(AssertUnwindSafe(move || {
-            if let Some(stream) = self.consumer {
+            if let Some(consumer) = &self.consumer {
                 // An error leaves the access noted, so that the memory counts as in use.
-                let _ = object::end_use(&self.object, stream, AccessKind::Write);
+                let _ = object::end_use(&self.object, consumer.stream(), AccessKind::Write);
             }
         }));
     }
@@ -247,7 +247,7 @@ pub unsafe extern "C" fn cvc_tensor_to_dlpack(
         }
         let mut export = Box::new(Export {
             object,
-            consumer,
+            consumer: consumer.map(Hold::new),
             shape: [0; MAX_RANK + 1],
             strides: [0; MAX_RANK + 1],
         });
@@ -257,7 +257,8 @@ pub unsafe extern "C" fn cvc_tensor_to_dlpack(
             if stream.kind() == StreamKind::PerThread {
                 // The deleter may run on another thread, where the handle means another stream. The legacy stream orders
                 // with every thread's own.
-                export.consumer = Some(timeline::resolve(STREAM_LEGACY, stream.device())?);
+                let legacy = timeline::resolve(STREAM_LEGACY, stream.device())?;
+                export.consumer = Some(Hold::new(legacy));
             }
         }
         let context = Box::into_raw(export).cast();

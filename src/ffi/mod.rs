@@ -17,6 +17,7 @@ mod host;
 mod image;
 mod image_batch;
 mod instrument;
+mod memory;
 mod operators;
 mod operators_var_shape;
 mod preprocess;

@@ -22,6 +22,8 @@ pub enum ObjectKind {
     Image = 3,
     ImageBatch = 4,
     TensorBatch = 5,
+    /// Known by its address alone: no caller ever gets the handle.
+    Memory = 6,
 }
 
 impl ObjectKind {
@@ -32,6 +34,7 @@ impl ObjectKind {
             ObjectKind::Image => "image",
             ObjectKind::ImageBatch => "image batch",
             ObjectKind::TensorBatch => "tensor batch",
+            ObjectKind::Memory => "raw memory",
         }
     }
 
@@ -42,6 +45,7 @@ impl ObjectKind {
             3 => Some(ObjectKind::Image),
             4 => Some(ObjectKind::ImageBatch),
             5 => Some(ObjectKind::TensorBatch),
+            6 => Some(ObjectKind::Memory),
             _ => None,
         }
     }

@@ -30,6 +30,8 @@ pub enum Body {
     },
     ImageBatch(ImageBatchBody),
     TensorBatch(TensorBatchBody),
+    /// Raw memory.
+    Memory,
 }
 
 /// `entry` comes first, so that the cache's pointers to entries are pointers to objects.
@@ -120,9 +122,11 @@ impl Object {
         match self.body() {
             Body::Tensor { desc, .. } => desc.device,
             Body::Image { desc, .. } => desc.device,
-            Body::ImageBatch(_) | Body::TensorBatch(_) | Body::Cache | Body::Empty => {
-                self.entry.device()
-            }
+            Body::ImageBatch(_)
+            | Body::TensorBatch(_)
+            | Body::Memory
+            | Body::Cache
+            | Body::Empty => self.entry.device(),
         }
     }
 
@@ -192,7 +196,7 @@ pub unsafe fn open(entry: *mut Entry, cache: &'static Cache, kind: ObjectKind) -
         (*object).plain.set(
             matches!(
                 *(*object).body.get(),
-                Body::Tensor { .. } | Body::Image { .. }
+                Body::Tensor { .. } | Body::Image { .. } | Body::Memory
             ) && (*(*object).parent.get()).is_none()
                 && !(*entry).is_wrap(),
         );

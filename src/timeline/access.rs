@@ -141,6 +141,21 @@ impl Accesses {
         self.list.push(new);
     }
 
+    /// Notes an access that may have been queued long ago. Unlike `record` it drops none that is ordered on its stream by now:
+    /// the access may have come before that order did.
+    pub fn add(&mut self, new: Access) {
+        if self.list.len() >= 8 {
+            self.list.retain(|access| !access.is_done());
+        }
+        let same = |access: &&mut Access| {
+            access.kind == new.kind && std::ptr::eq(access.stream, new.stream)
+        };
+        match self.list.iter_mut().find(same) {
+            Some(known) => known.sequence = known.sequence.max(new.sequence),
+            None => self.list.push(new),
+        }
+    }
+
     /// Adds what another piece of memory's accesses say, for memory that both share.
     pub fn merge(&mut self, other: &Accesses) {
         self.list.extend(other.list.iter().copied());

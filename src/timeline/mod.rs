@@ -14,8 +14,8 @@ pub use crate::backend::{epoch, forget_lookups};
 pub use access::{Access, AccessKind, Accesses, Home};
 pub use polls::{Looks, Polls};
 pub use registry::{
-    create, destroy, device_synchronize, event_create, event_destroy, event_elapsed_ms,
-    event_query, event_record, event_synchronize, register, resolve, resolve_alone,
-    stream_wait_event, unregister,
+    create, destroy, device_synchronize, event_access, event_create, event_destroy,
+    event_elapsed_ms, event_query, event_record, event_synchronize, mark_events, register, resolve,
+    resolve_alone, stream_wait_event, unregister,
 };
-pub use stream::{Deadline, Stream, StreamKind};
+pub use stream::{Deadline, Hold, Stream, StreamKind};

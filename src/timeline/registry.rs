@@ -2,11 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::LazyLock;
 
 use parking_lot::Mutex;
 
+use super::access::{Access, AccessKind};
 use super::events::{Record, Waits};
 use super::stream::{Deadline, Identity, Stream, StreamKind};
 use crate::backend::{self, EventHandle, StreamHandle, STREAM_LEGACY, STREAM_PER_THREAD};
@@ -47,8 +48,12 @@ struct Recorded {
     stream: &'static Stream,
     covers: u64,
     waits: Waits,
+    /// The place of the record: see `mark_events`.
+    mark: Option<u64>,
 }
 
+/// See `mark_events`.
+static EVENTS_ARE_MARKED: AtomicBool = AtomicBool::new(false);
 static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
 static LEGACY: [AtomicPtr<Stream>; MAX_DEVICES] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_DEVICES];
@@ -255,6 +260,17 @@ fn per_thread(device: i32) -> Result<&'static Stream> {
     }
 }
 
+/// Whether the stream is the calling thread's own default stream of some device.
+pub(super) fn is_of_this_thread(stream: &Stream) -> bool {
+    let own = |own: &RefCell<PerThread>| {
+        own.try_borrow().is_ok_and(|own| {
+            let mut streams = own.streams.iter().flatten();
+            streams.any(|known| std::ptr::eq(*known, stream))
+        })
+    };
+    PER_THREAD.try_with(own).unwrap_or(false)
+}
+
 /// A new stream of `device`, known to the library until `destroy`.
 pub fn create(device: i32, blocking: bool) -> Result<StreamHandle> {
     let backend = backend::current()?;
@@ -325,7 +341,12 @@ pub fn register(device: i32, handle: StreamHandle) -> Result<()> {
 
 pub fn unregister(handle: StreamHandle) -> Result<()> {
     let (stream, _) = take_known(handle, StreamKind::Registered, "cvc_stream_register")?;
-    REGISTRY.lock().retired.push(stream);
+    let mut registry = REGISTRY.lock();
+    if stream.revive_held() {
+        registry.foreign.insert(stream.id(), stream);
+    } else {
+        registry.retired.push(stream);
+    }
     Ok(())
 }
 
@@ -474,9 +495,14 @@ pub fn event_record(event: EventHandle, stream: &'static Stream) -> Result<()> {
         state.recorded = None;
         state.version
     });
+    // In a capture the record is the graph's: it tells nothing of the live timeline.
+    let capturing = stream.is_capturing()?;
+    let mark = match version {
+        Some(_) if !capturing && EVENTS_ARE_MARKED.load(Ordering::Acquire) => Some(stream.mark()?),
+        _ => None,
+    };
     let (covers, waits) = stream.record_now(event)?;
-    if stream.is_capturing()? {
-        // The record is the graph's: it tells nothing of the live timeline.
+    if capturing {
         return Ok(());
     }
     if let (Some(version), Some(state)) = (version, REGISTRY.lock().events.get_mut(&event)) {
@@ -486,10 +512,49 @@ pub fn event_record(event: EventHandle, stream: &'static Stream) -> Result<()> {
                 stream,
                 covers,
                 waits,
+                mark,
             });
         }
     }
     Ok(())
+}
+
+/// From now on `event_record` marks its place with an event of the library's own, for `event_access`: a user's event may be
+/// recorded anew or destroyed while memory still waits for its record.
+pub fn mark_events() {
+    if !EVENTS_ARE_MARKED.load(Ordering::Relaxed) {
+        EVENTS_ARE_MARKED.store(true, Ordering::Release);
+    }
+}
+
+/// The access that stands for all that the event's latest record covers, for memory of `device`; `None` where that record is
+/// older than `mark_events`.
+pub fn event_access(event: EventHandle, device: i32) -> Result<Option<Access>> {
+    let registry = REGISTRY.lock();
+    let Some(state) = registry.events.get(&event) else {
+        fail!(
+            Status::InvalidEvent,
+            "event is {event:#x}, expected one from cvc_event_create that still lives"
+        );
+    };
+    if state.device != device {
+        fail!(
+            Status::DeviceMismatch,
+            "event is {event:#x} of device {}, expected an event of device {device}",
+            state.device
+        );
+    }
+    let Some(recorded) = &state.recorded else {
+        fail!(
+            Status::InvalidEvent,
+            "event is {event:#x}, which has no record outside of captures, expected one that cvc_event_record recorded"
+        );
+    };
+    Ok(recorded.mark.map(|sequence| Access {
+        stream: recorded.stream,
+        sequence,
+        kind: AccessKind::Write,
+    }))
 }
 
 fn recorded(event: EventHandle) -> Option<Recorded> {

@@ -12,9 +12,13 @@ use parking_lot::Mutex;
 
 use super::access::Access;
 use super::events::{self, Record, Waits};
-use crate::backend::{self, StreamHandle};
+use super::registry;
+use crate::backend::{self, StreamHandle, STREAM_LEGACY};
 use crate::error::{Result, Status};
 use crate::fail;
+
+/// So many events are left open on a stream before a further mark looks which of them are done.
+const MARKS_BEFORE_LOOK: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamKind {
@@ -103,6 +107,8 @@ struct Inner {
     identity: Identity,
     /// Still usable through `identity.handle`.
     alive: bool,
+    /// How many `Hold`s there are.
+    holds: usize,
     /// Recorded and not yet seen complete, by ascending `covers`.
     records: VecDeque<Arc<Record>>,
     /// (stream, sequence): work queued here comes after that.
@@ -117,6 +123,7 @@ impl Stream {
             inner: Mutex::new(Inner {
                 identity,
                 alive: true,
+                holds: 0,
                 records: VecDeque::new(),
                 waits: Vec::new(),
             }),
@@ -135,6 +142,7 @@ impl Stream {
     pub(super) fn reuse(&self, identity: Identity) -> bool {
         let mut inner = self.inner.lock();
         if inner.alive
+            || inner.holds > 0
             || self.submitted.load(Ordering::Acquire) != self.completed.load(Ordering::Acquire)
         {
             return false;
@@ -174,12 +182,31 @@ impl Stream {
     /// recorded now, inside the call that passed the stream; where that fails, the number stands for work that is never
     /// seen complete.
     pub fn submit(&self) -> (u64, Result<()>) {
-        let sequence = self.submitted.fetch_add(1, Ordering::AcqRel) + 1;
         let mut inner = self.inner.lock();
-        if inner.identity.kind.may_be_touched() {
+        let touchable = inner.identity.kind.may_be_touched();
+        if touchable && !inner.alive {
+            // Its end has left an event behind all that was ever queued on it: see `retire`.
+            return (self.last_submitted(), Ok(()));
+        }
+        let sequence = self.submitted.fetch_add(1, Ordering::AcqRel) + 1;
+        if touchable {
             return (sequence, Ok(()));
         }
         (sequence, self.record(&mut inner).map(drop))
+    }
+
+    /// Numbers this place of the stream, also for work that was not submitted through the library, and leaves an event of
+    /// the library's own there. The caller has just passed the stream.
+    pub(super) fn mark(&self) -> Result<u64> {
+        let mut inner = self.inner.lock();
+        if inner.records.len() >= MARKS_BEFORE_LOOK {
+            // An error of the driver shows below, if it lasts.
+            let _ = self.drop_done_records(&mut inner);
+        }
+        // A number of its own: one that was taken before may be seen complete by an event from before later launches.
+        let sequence = self.submitted.fetch_add(1, Ordering::AcqRel) + 1;
+        self.record(&mut inner)?;
+        Ok(sequence)
     }
 
     /// An access that covers everything queued so far, without new work.
@@ -189,7 +216,12 @@ impl Stream {
 
     /// Refuses a stream that captures: nothing from outside the capture may enter it (law 11).
     pub fn check_not_capturing(&self) -> Result<()> {
-        let identity = self.inner.lock().identity;
+        let inner = self.inner.lock();
+        if !inner.alive {
+            return Ok(());
+        }
+        let identity = self.identity_here(&inner);
+        drop(inner);
         identity.check_not_capturing()
     }
 
@@ -197,6 +229,17 @@ impl Stream {
     pub fn is_capturing(&self) -> Result<bool> {
         let identity = self.inner.lock().identity;
         identity.is_capturing()
+    }
+
+    /// Who the stream is for a call of this thread. The handle of another thread's own stream would name the caller's; the
+    /// legacy stream stands in for it, since an event there comes after all that such streams have queued.
+    fn identity_here(&self, inner: &Inner) -> Identity {
+        let mut identity = inner.identity;
+        if identity.kind == StreamKind::PerThread && !registry::is_of_this_thread(self) {
+            identity.kind = StreamKind::Legacy;
+            identity.handle = STREAM_LEGACY;
+        }
+        identity
     }
 
     /// The stream's handle names it on every thread until the library hears otherwise.
@@ -280,7 +323,7 @@ impl Stream {
                 return Ok(last.clone());
             }
         }
-        let identity = inner.identity;
+        let identity = self.identity_here(inner);
         // An event in a capture would belong to the graph, and never be complete.
         identity.check_not_capturing()?;
         let event = events::take(identity.device)?;
@@ -345,13 +388,7 @@ impl Stream {
 
     fn poll_locked(&self, inner: &mut Inner) -> Result<()> {
         let backend = backend::current()?;
-        while let Some(first) = inner.records.front() {
-            if !backend.event_query(first.device, first.event)? {
-                break;
-            }
-            self.mark_completed(first.covers);
-            inner.records.pop_front();
-        }
+        self.drop_done_records(inner)?;
         let identity = inner.identity;
         if !inner.records.is_empty() || !inner.alive || !identity.kind.may_be_touched() {
             return Ok(());
@@ -368,6 +405,18 @@ impl Stream {
         } else {
             // Work goes on being queued here: this event lets a later poll see how far it has come.
             self.record(inner)?;
+        }
+        Ok(())
+    }
+
+    fn drop_done_records(&self, inner: &mut Inner) -> Result<()> {
+        let backend = backend::current()?;
+        while let Some(first) = inner.records.front() {
+            if !backend.event_query(first.device, first.event)? {
+                break;
+            }
+            self.mark_completed(first.covers);
+            inner.records.pop_front();
         }
         Ok(())
     }
@@ -439,6 +488,10 @@ impl Stream {
     /// The handle will not be used any more: what is open gets an event first, where the library may record one.
     pub(super) fn retire(&self) -> Result<()> {
         let mut inner = self.inner.lock();
+        if inner.holds > 0 {
+            // Whoever holds the stream will note an access that covers all that was queued, also by others.
+            self.submitted.fetch_add(1, Ordering::AcqRel);
+        }
         if self.submitted.load(Ordering::Acquire) != self.completed()
             && inner.identity.kind.may_be_touched()
         {
@@ -455,5 +508,37 @@ impl Stream {
     /// Undoes `retire`, where the stream could not be ended.
     pub(super) fn revive(&self) {
         self.inner.lock().alive = true;
+    }
+
+    /// Makes a stream that was registered its owner's again, if somebody holds it: they will touch it once more.
+    pub(super) fn revive_held(&self) -> bool {
+        let mut inner = self.inner.lock();
+        if inner.holds > 0 {
+            inner.identity.kind = StreamKind::Foreign;
+            inner.alive = true;
+        }
+        inner.alive
+    }
+}
+
+/// Keeps what a stream was for a later access of all that is queued on it by then: while this lives, its slot is no other
+/// stream's. A foreign stream is kept alive by its owner meanwhile (law 1).
+pub struct Hold(&'static Stream);
+
+impl Hold {
+    /// The caller has just passed the stream.
+    pub fn new(stream: &'static Stream) -> Hold {
+        stream.inner.lock().holds += 1;
+        Hold(stream)
+    }
+
+    pub fn stream(&self) -> &'static Stream {
+        self.0
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.inner.lock().holds -= 1;
     }
 }

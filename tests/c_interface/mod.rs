@@ -136,6 +136,22 @@ extern "C" {
         view: *mut cvc_tensor_t,
     ) -> i32;
     pub fn cvc_cache_release(cache: cvc_cache_t) -> i32;
+    pub fn cvc_mem_alloc(
+        cache: cvc_cache_t,
+        device: i32,
+        bytes: usize,
+        alignment: usize,
+        stream: cvc_stream_t,
+        ptr: *mut *mut c_void,
+    ) -> i32;
+    pub fn cvc_mem_free(cache: cvc_cache_t, ptr: *mut c_void, stream: cvc_stream_t) -> i32;
+    pub fn cvc_mem_record_stream(cache: cvc_cache_t, ptr: *mut c_void, stream: cvc_stream_t)
+        -> i32;
+    pub fn cvc_mem_free_after_event(
+        cache: cvc_cache_t,
+        ptr: *mut c_void,
+        event: cvc_event_t,
+    ) -> i32;
 }
 
 /// The text of the thread's last error.
