@@ -3,12 +3,13 @@
 
 mod c_interface;
 
-use std::ffi::CString;
+use std::ffi::{c_void, CString};
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard};
 
 use c_interface::*;
 use cvc::backend::wrap::Call;
+use cvc::backend::Fill2d;
 
 const SIDE: i64 = 24;
 const BYTES: usize = (SIDE * SIDE * 3) as usize;
@@ -392,6 +393,153 @@ fn a_batch_fails_half_way() {
     }
     assert!(faults > 20, "only {faults} faults");
     destroy(stream);
+}
+
+/// Work of somebody else on raw memory, of which the library hears nothing.
+fn launch(stream: cvc_stream_t, ptr: *mut c_void) -> i32 {
+    let bytes = BYTES as u64;
+    let fill = Fill2d {
+        dst: ptr as u64,
+        pitch: bytes,
+        width: bytes,
+        height: 1,
+    };
+    let backend = cvc::backend::current().expect("it has started");
+    match backend.fill_zero_2d(0, stream as usize, &fill) {
+        Ok(()) => CVC_STATUS_OK,
+        Err(_) => CVC_STATUS_DEVICE_ERROR,
+    }
+}
+
+/// Frees by `free`; where that fails the memory is still there, and goes once the fault is gone.
+fn free_surely(outcome: &mut Outcome, what: &'static str, free: impl Fn() -> i32) {
+    if !outcome.note(what, free()) {
+        end_plan_and_keep_hits();
+        ok(free());
+    }
+}
+
+/// Raw memory on a stream of the library's, on a foreign one and on the thread's own, freed in each way and used anew.
+fn use_raw_memory(cache: cvc_cache_t) -> Outcome {
+    const NONE: cvc_stream_t = std::ptr::without_provenance_mut(usize::MAX);
+    let mut outcome = Outcome::default();
+    let (mut own, mut event) = (null_mut(), null_mut());
+    // SAFETY: handles that are good, and places for results.
+    unsafe {
+        outcome.note("stream_create", cvc_stream_create(0, 0, &mut own));
+        outcome.note("event_create", cvc_event_create(0, 0, &mut event));
+        let foreign = foreign_stream();
+        for round in 0..8 {
+            let first = if round % 4 == 3 { PER_THREAD } else { own };
+            if first.is_null() || foreign.is_null() || event.is_null() {
+                continue;
+            }
+            let mut ptr = null_mut();
+            let status = cvc_mem_alloc(cache, 0, BYTES, 0, first, &mut ptr);
+            if !outcome.note("alloc", status) {
+                assert!(ptr.is_null());
+                continue;
+            }
+            outcome.note("launch", launch(first, ptr));
+            let recorded = cvc_mem_record_stream(cache, ptr, foreign);
+            let waited = cvc_stream_wait_stream(foreign, first);
+            let recorded = outcome.note("record_stream", recorded);
+            let on_both = outcome.note("wait_stream", waited) && recorded;
+            if on_both {
+                outcome.note("launch", launch(foreign, ptr));
+            }
+            let by_event = round % 4 == 1
+                && on_both
+                && outcome.note("event_record", cvc_event_record(event, foreign));
+            if by_event {
+                free_surely(&mut outcome, "free_after_event", || {
+                    cvc_mem_free_after_event(cache, ptr, event)
+                });
+            } else if round % 4 == 2
+                && outcome.note("synchronize", cvc_stream_synchronize(first, -1))
+            {
+                free_surely(&mut outcome, "free", || cvc_mem_free(cache, ptr, NONE));
+            } else {
+                free_surely(&mut outcome, "free", || cvc_mem_free(cache, ptr, first));
+            }
+            // Would take the memory if it were offered too early.
+            let mut early = null_mut();
+            let status = cvc_mem_alloc(cache, 0, BYTES, 0, own, &mut early);
+            if outcome.note("alloc", status) {
+                outcome.note("launch", launch(own, early));
+                free_surely(&mut outcome, "free", || cvc_mem_free(cache, early, own));
+            }
+        }
+        end_plan_and_keep_hits();
+        let backend = cvc::backend::current().expect("it has started");
+        assert_eq!(backend.device_synchronize(0, None), Ok(true));
+        ok(cvc_device_synchronize(0, -1));
+        if !event.is_null() {
+            ok(cvc_event_destroy(event));
+        }
+        if !own.is_null() {
+            ok(cvc_stream_destroy(own));
+        }
+        if !foreign.is_null() {
+            // What failed to be recorded there is seen complete by this.
+            ok(cvc_stream_query(foreign));
+            let destroyed = backend.stream_destroy(0, foreign as usize);
+            destroyed.expect("it lives");
+        }
+        ok(cvc_stream_query(PER_THREAD));
+    }
+    outcome
+}
+
+#[test]
+fn raw_memory_fails_at_every_place() {
+    let _one = begin();
+    let cache = default_cache();
+    let mut walked = Vec::new();
+    for status in [
+        CVC_STATUS_DEVICE_ERROR,
+        CVC_STATUS_OUT_OF_MEMORY,
+        CVC_STATUS_CAPTURING,
+        CVC_STATUS_NOT_READY,
+    ] {
+        for call in Call::ALL {
+            let name = call.name().to_str().expect("ASCII");
+            if matches!(name, "kind" | "device_count") {
+                continue;
+            }
+            for place in 0.. {
+                assert!(place < 500, "{name} is called without end");
+                let at = format!("{name} {place} with status {status}");
+                *HITS.lock().unwrap() = 0;
+                plan(name, place, 1, status);
+                let outcome = use_raw_memory(cache);
+                let hits = *HITS.lock().unwrap();
+                for (what, status, message) in &outcome.errors {
+                    let launched = *what == "launch";
+                    assert!(
+                        launched || !message.is_empty(),
+                        "{at}: {what} gave {status}"
+                    );
+                }
+                assert!(races() == 0, "{at}: {}", race_report());
+                assert_accounts_add_up(cache, &at);
+                // SAFETY: the cache's handle.
+                ok(unsafe { cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL) });
+                let after = stats(cache);
+                let left = (after.live_handles, after.bytes, after.driver_bytes);
+                assert_eq!(left, (0, 0, 0), "{at}: {:?}", outcome.errors);
+                if hits == 0 {
+                    assert!(outcome.errors.is_empty(), "{at}: {:?}", outcome.errors);
+                    break;
+                }
+                walked.push(name);
+            }
+        }
+    }
+    println!("{} faults", walked.len());
+    for name in ["memory_allocate", "event_record", "stream_is_capturing"] {
+        assert!(walked.contains(&name), "{name} was not reached");
+    }
 }
 
 #[test]

@@ -243,6 +243,26 @@ fn memory_outlives_the_streams_that_used_it() {
 }
 
 #[test]
+fn a_destroyed_stream_is_not_taken_for_a_later_one() {
+    let _one = begin();
+    let (a, b) = (new_stream(0), new_stream(0));
+    let ptr = alloc(a);
+    record_stream(ptr, b);
+    launch(b, ptr);
+    destroy(b);
+    step_all();
+    let others: Vec<_> = (0..8).map(|_| new_stream(0)).collect();
+    let latches: Vec<_> = others.iter().map(|other| hold(*other)).collect();
+    free(ptr, NONE);
+    assert!(is_taken(ptr, NONE), "none of the held streams used it");
+    latches.into_iter().for_each(let_go);
+    step_all();
+    others.into_iter().for_each(destroy);
+    destroy(a);
+    end();
+}
+
+#[test]
 fn a_recorded_stream_counts_after_it_was_unregistered() {
     let _one = begin();
     let (a, b) = (new_stream(0), foreign_stream());
