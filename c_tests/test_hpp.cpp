@@ -383,6 +383,37 @@ void dlpack() {
   CHECK(legacy.data().data == memory);
 }
 
+void raw_memory() {
+  const auto cache = cvc::Cache::process();
+  cvc::Stream stream, other;
+  void *address = nullptr;
+  {
+    cvc::Memory memory(1000, stream);
+    address = memory.get();
+    CHECK(memory && memory.size() == 1000 && memory.stream() == stream.get());
+    memory.record_stream(other);
+    cvc::Memory moved = std::move(memory);
+    CHECK(!memory && moved.get() == address);
+    CHECK_EQ(cache.stats().live_handles, 1);
+  }
+  CHECK_EQ(cache.stats().live_handles, 0);
+  stream.synchronize();
+  other.synchronize();
+  cvc::Memory memory(1024, stream, cvc::current_device, 64, cache);
+  CHECK(memory.get() == address);
+  cvc::Event event;
+  CHECK(thrown([&] { memory.free_after(event); }) == Status::invalid_event && memory);
+  event.record(stream);
+  memory.free_after(event);
+  CHECK(!memory && memory.size() == 0);
+  memory = cvc::Memory(64);
+  memory.set_stream(other);
+  memory.free();
+  CHECK(!memory);
+  CHECK(!cvc::Memory(0) && !cvc::Memory());
+  CHECK(thrown([] { cvc::Memory(1, nullptr, cvc::current_device, 3); }) == Status::invalid_alignment);
+}
+
 void references_from_threads() {
   const cvc::Tensor tensor(small);
   std::vector<std::thread> threads;
@@ -412,6 +443,7 @@ int main() {
   RUN(accesses_of_others);
   RUN(caches_and_devices);
   RUN(dlpack);
+  RUN(raw_memory);
   RUN(references_from_threads);
   return CHECK_END();
 }

@@ -2043,7 +2043,8 @@ cvc_status_t cvc_stream_register(int32_t device,
                                  uint32_t flags);
 
 /**
- * Ends what `cvc_stream_register` began, before the stream's owner destroys it.
+ * Ends what `cvc_stream_register` began, before the stream's owner destroys it. A stream that `cvc_mem_record_stream` named,
+ * or that an export was given, is kept alive until the free or the deleter all the same.
  */
 cvc_status_t cvc_stream_unregister(cvc_stream_t stream);
 
@@ -2097,9 +2098,11 @@ cvc_status_t cvc_event_create(int32_t device, uint32_t flags, cvc_event_t *event
 cvc_status_t cvc_event_destroy(cvc_event_t event);
 
 /**
- * Records the event behind all that is queued on the stream, in place of its earlier record.
+ * Records the event behind all that is queued on the stream, in place of its earlier record. Once the process has had raw
+ * memory, an event of the library's own is recorded beside it, for `cvc_mem_free_after_event`.
  */
-cvc_status_t cvc_event_record(cvc_event_t event, cvc_stream_t stream);
+cvc_status_t cvc_event_record(cvc_event_t event,
+                              cvc_stream_t stream);
 
 /**
  * `CVC_STATUS_OK` when the latest record is done, or there was none; `CVC_STATUS_NOT_READY` while it is not.

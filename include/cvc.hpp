@@ -7,7 +7,7 @@
 //
 // Cache, Tensor, Image, ImageBatch and TensorBatch are references that are counted by the library: a copy is
 // a second reference to the same object, and the object returns to its cache when the last one ends. Stream,
-// Event, Latch and Access own a thing that cannot be shared, and move only. A default-constructed or
+// Event, Memory, Latch and Access own a thing that cannot be shared, and move only. A default-constructed or
 // moved-from one is empty.
 //
 // Threads: every function may be called from any thread. One C++ variable follows the rule of
@@ -22,6 +22,7 @@
 #error "cvc.hpp needs C++17"
 #endif
 
+#include "cvc/memory.hpp"
 #include "cvc/preprocess.hpp" // and with it types.hpp, stream.hpp, object.hpp and operator.hpp
 
 #endif

@@ -58,6 +58,7 @@ from .errors import (
 )
 from .image import Image, as_image
 from .layout import TensorLayout
+from .memory import Memory
 from .operators import (
     convertto,
     convertto_into,
@@ -94,6 +95,7 @@ __all__ = [
     "InvalidHandleError",
     "InvalidIndexError",
     "LimitExceededError",
+    "Memory",
     "MismatchError",
     "Normalize",
     "NormalizeFlags",

@@ -450,6 +450,11 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("cvc_tensor_batch_nbytes", _status, (_tensor_batch, _uint64_out)),
     ("cvc_tensor_batch_retain", _status, (_tensor_batch,)),
     ("cvc_tensor_batch_release", _status, (_tensor_batch,)),
+    # raw memory
+    ("cvc_mem_alloc", _status, (_cache, _device, c_size_t, c_size_t, _stream, _handle_out)),
+    ("cvc_mem_free", _status, (_cache, _address, _stream)),
+    ("cvc_mem_record_stream", _status, (_cache, _address, _stream)),
+    ("cvc_mem_free_after_event", _status, (_cache, _address, _event)),
     # streams and events
     ("cvc_stream_create", _status, (_device, c_uint32, _handle_out)),
     ("cvc_stream_destroy", _status, (_stream,)),

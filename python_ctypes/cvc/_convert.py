@@ -40,6 +40,16 @@ def uint32(value: Any, name: str, status_name: str = "INVALID_ARGUMENT") -> int:
     return number
 
 
+def uint64(value: Any, name: str, status_name: str = "INVALID_ARGUMENT") -> int:
+    """An integer of 0 or more that fits in 64 bits. Raises TypeError, or `status_name`'s error."""
+    number = operator.index(value)
+    if not 0 <= number < 2**64:
+        raise invalid(
+            status_name, f"{name} is {shown(number)}, expected an unsigned 64-bit integer"
+        )
+    return number
+
+
 def int64(value: Any, name: str, status_name: str = "INVALID_ARGUMENT") -> int:
     """An integer that fits in 64 bits. Raises TypeError, or the error of `status_name`."""
     number = operator.index(value)

@@ -63,7 +63,8 @@ pub extern "C" fn cvc_stream_register(
     })
 }
 
-/// Ends what `cvc_stream_register` began, before the stream's owner destroys it.
+/// Ends what `cvc_stream_register` began, before the stream's owner destroys it. A stream that `cvc_mem_record_stream` named,
+/// or that an export was given, is kept alive until the free or the deleter all the same.
 #[no_mangle]
 pub extern "C" fn cvc_stream_unregister(stream: cvc_stream_t) -> cvc_status_t {
     guard_release(|| timeline::unregister(stream as usize))
@@ -166,7 +167,8 @@ pub extern "C" fn cvc_event_destroy(event: cvc_event_t) -> cvc_status_t {
     guard_release(|| timeline::event_destroy(event as usize))
 }
 
-/// Records the event behind all that is queued on the stream, in place of its earlier record.
+/// Records the event behind all that is queued on the stream, in place of its earlier record. Once the process has had raw
+/// memory, an event of the library's own is recorded beside it, for `cvc_mem_free_after_event`.
 #[no_mangle]
 pub extern "C" fn cvc_event_record(event: cvc_event_t, stream: cvc_stream_t) -> cvc_status_t {
     guard(|| timeline::event_record(event as usize, arguments::stream_alone(stream)?))
