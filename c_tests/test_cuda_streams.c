@@ -82,7 +82,13 @@ static void work_beside(cvc_stream_t captured, cvc_stream_t stream, int64_t turn
   CHECK_OK(cvc_fill_zero(stream, tensor));
   CHECK_OK(cvc_op_pillow_resize_new(stream, tensor, 4 + turn, 5, CVC_FILTER_LANCZOS, 0, &resized));
   CHECK_OK(cvc_op_flip(made, tensor, tensor, 0)); // waits for the other stream
+  void *raw = NULL;
+  CHECK_OK(cvc_mem_alloc(check_default_cache(), 0, 4096, 0, stream, &raw));
+  CHECK_OK(cvc_mem_record_stream(check_default_cache(), raw, made));
   CHECK_OK(cvc_event_record(event, made));
+  CHECK_OK(cvc_mem_free_after_event(check_default_cache(), raw, event));
+  CHECK_OK(cvc_mem_alloc(check_default_cache(), 0, 4096, 0, made, &raw));
+  CHECK_OK(cvc_mem_free(check_default_cache(), raw, stream));
   CHECK_OK(cvc_event_synchronize(event, -1));
   CHECK_OK(cvc_event_query(event));
   CHECK_OK(cvc_stream_synchronize(stream, -1));
@@ -131,6 +137,10 @@ static void work_on_a_capturing_stream_is_refused(void) {
     CHECK_OK(cvc_fill_zero(busy, dst));
     CHECK_OK(cvc_stream_synchronize(busy, -1));
     CHECK_OK(cvc_event_record(outside, stream));
+    void *raw = NULL, *other = NULL;
+    CHECK_OK(cvc_mem_alloc(check_default_cache(), 0, 4096, 0, stream, &raw));
+    CHECK_OK(cvc_mem_alloc(check_default_cache(), 0, 4096, 0, stream, &other));
+    CHECK_OK(cvc_mem_record_stream(check_default_cache(), raw, busy));
     struct capture capture = begin_capture(busy, (enum capture_mode)i, stream);
 #define REFUSED(call)                                                                                        \
   do {                                                                                                       \
@@ -154,6 +164,10 @@ static void work_on_a_capturing_stream_is_refused(void) {
     // A wait for what lies outside the capture.
     REFUSED(cvc_stream_wait_stream(busy, stream));
     REFUSED(cvc_stream_wait_event(busy, outside));
+    REFUSED(cvc_mem_free(check_default_cache(), raw, stream));
+    REFUSED(cvc_mem_free_after_event(check_default_cache(), raw, outside));
+    REFUSED(cvc_mem_free(check_default_cache(), other, busy));
+    REFUSED(cvc_mem_record_stream(check_default_cache(), other, busy));
 #undef REFUSED
     CHECK(result == NULL);
     // Work elsewhere on the same tensors goes on.
@@ -163,7 +177,10 @@ static void work_on_a_capturing_stream_is_refused(void) {
     CHECK_OK(cvc_tensor_release(src));
     CHECK_OK(cvc_tensor_release(dst));
     CHECK(is_unbroken(busy));
+    CHECK_OK(cvc_mem_free(check_default_cache(), other, stream));
+    CHECK(is_unbroken(busy));
     end_capture(capture, stream);
+    CHECK_OK(cvc_mem_free_after_event(check_default_cache(), raw, outside));
     CHECK_OK(cvc_stream_query(busy));
   }
   CHECK_OK(cvc_event_destroy(outside));

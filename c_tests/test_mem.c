@@ -210,6 +210,49 @@ static void memory_outlives_its_thread_and_its_cache(void) {
   CHECK_ERROR(cvc_mem_free(cache, ptr, CVC_STREAM_NONE), CVC_STATUS_STALE_HANDLE, "cache");
 }
 
+enum { threads = 4, rounds = 2000, slots = 8 };
+
+struct exchange {
+  void *slots[slots];
+  cvc_stream_t streams[2];
+};
+
+// Takes memory, names two streams for it, and frees what another thread left.
+static void *take_and_pass_on(void *context) {
+  struct exchange *exchange = context;
+  cvc_cache_t cache = check_default_cache();
+  cvc_event_t event = NULL;
+  CHECK_OK(cvc_event_create(CVC_DEVICE_CURRENT, 0, &event));
+  for (int i = 0; i < rounds; ++i) {
+    cvc_stream_t stream = exchange->streams[i % 2];
+    void *ptr = alloc(512 + (size_t)(i % 5) * 512, stream);
+    CHECK_OK(cvc_mem_record_stream(cache, ptr, exchange->streams[0]));
+    CHECK_OK(cvc_mem_record_stream(cache, ptr, exchange->streams[1]));
+    ptr = __atomic_exchange_n(&exchange->slots[i % slots], ptr, __ATOMIC_ACQ_REL);
+    if (i % 3 == 0) {
+      CHECK_OK(cvc_event_record(event, stream));
+      CHECK_OK(cvc_mem_free_after_event(cache, ptr, event));
+    } else {
+      release(ptr, stream);
+    }
+  }
+  CHECK_OK(cvc_event_destroy(event));
+  return NULL;
+}
+
+static void many_threads_free_each_others(void) {
+  struct exchange exchange = {{NULL}, {new_stream(), new_stream()}};
+  pthread_t workers[threads];
+  for (int i = 0; i < threads; ++i)
+    CHECK_EQ(pthread_create(&workers[i], NULL, take_and_pass_on, &exchange), 0);
+  for (int i = 0; i < threads; ++i)
+    CHECK_EQ(pthread_join(workers[i], NULL), 0);
+  for (int i = 0; i < slots; ++i)
+    release(exchange.slots[i], exchange.streams[0]);
+  CHECK_OK(cvc_stream_destroy(exchange.streams[0]));
+  CHECK_OK(cvc_stream_destroy(exchange.streams[1]));
+}
+
 static void free_in_callback(void *ptr) { release(ptr, CVC_STREAM_NONE); }
 
 // The owner of a wrap's memory gives it back to the cache where it came from.
@@ -340,6 +383,7 @@ int main(void) {
   RUN(short_lived_streams_share_few_bytes);
   RUN(another_thread_with_another_device_frees);
   RUN(memory_outlives_its_thread_and_its_cache);
+  RUN(many_threads_free_each_others);
   RUN(a_release_callback_frees);
   RUN(over_the_limit_nothing_is_kept);
   RUN(a_forked_child);
