@@ -8,8 +8,6 @@
 
 #include <pthread.h>
 
-#define TIMES 10
-
 static cvc_stream_t stream, blocking;
 static cvc_tensor_t src, dst, wrapped, view;
 static cvc_cache_t other_cache;
@@ -154,15 +152,8 @@ int main(int argc, char **argv) {
   if (argc == 3)
     return child(argv[1], atoi(argv[2]));
   for (size_t way = 0; way < sizeof ways / sizeof ways[0]; ++way) {
-    pid_t children[TIMES];
     int before = check_failures;
-    for (int i = 0; i < TIMES; ++i) {
-      char status[16];
-      snprintf(status, sizeof status, "%d", 40 + i);
-      children[i] = start_child(own_path(argv[0]), ways[way], status, 120);
-    }
-    for (int i = 0; i < TIMES; ++i)
-      CHECK_EQ(child_status(children[i]), 40 + i);
+    CHECK_EQ(bad_ends(own_path(argv[0]), ways[way]), 0);
     printf("%-44s %s\n", ways[way], check_failures == before ? "ok" : "FAILED");
   }
   return CHECK_END();

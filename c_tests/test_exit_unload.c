@@ -10,8 +10,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#define TIMES 10
-
 static struct {
   void *library;
   cvc_status_t (*backend)(cvc_backend_t *);
@@ -121,20 +119,7 @@ int main(int argc, char **argv) {
   if (argc == 3)
     return child(argv[1], atoi(argv[2]));
   for (size_t way = 0; way < sizeof ways / sizeof ways[0]; ++way) {
-    pid_t children[TIMES];
-    int bad = 0;
-    for (int i = 0; i < TIMES; ++i) {
-      char status[16];
-      snprintf(status, sizeof status, "%d", 40 + i);
-      children[i] = start_child(own_path(argv[0]), ways[way], status, 120);
-    }
-    for (int i = 0; i < TIMES; ++i) {
-      int status = child_status(children[i]);
-      if (status != 40 + i) {
-        fprintf(stderr, "%s, child %d: ended with %d, expected %d\n", ways[way], i, status, 40 + i);
-        bad++;
-      }
-    }
+    const int bad = bad_ends(own_path(argv[0]), ways[way]);
     printf("%-44s %s\n", ways[way], bad ? "FAILED" : "ok");
     failed += bad;
   }

@@ -181,8 +181,8 @@ static void *live_shortly(void *context) {
   cvc_tensor_t *left = context;
   const cvc_stream_t stream = CVC_STREAM_LEGACY;
   cvc_tensor_t done = nhwc(1, 16, 32, 1, CVC_DTYPE_U8, CVC_STREAM_NONE);
-  cvc_tensor_t queued = nhwc(1, 32, 16, 1, CVC_DTYPE_U8, stream);
-  *left = nhwc(1, 8, 64, 1, CVC_DTYPE_U8, CVC_STREAM_NONE);
+  cvc_tensor_t queued = nhwc(1, 8, 64, 1, CVC_DTYPE_U8, stream);
+  *left = nhwc(1, 4, 128, 1, CVC_DTYPE_U8, CVC_STREAM_NONE);
   CHECK_OK(cvc_fill_zero(stream, queued));
   CHECK_OK(cvc_tensor_release(done));
   CHECK_OK(cvc_tensor_release(queued));

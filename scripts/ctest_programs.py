@@ -2,7 +2,7 @@
 
 Usage: ctest_programs.py BUILD-FOLDER FOLDER. Each line of FOLDER/list is a test's name, the program
 with its arguments, relative to FOLDER, and the test's labels, with tabs between them. Tests that
-run under another program (valgrind, a script) are left out.
+run under another program (valgrind, a script), long ones and those in steps are left out.
 """
 
 import json
@@ -27,10 +27,13 @@ def main() -> int:
         name = Path(program).name
         if name.endswith("_static") and name != "test_tensor_static":
             continue
+        properties = {entry["name"]: entry["value"] for entry in test.get("properties", [])}
+        labels = properties.get("LABELS", [])
+        if "long" in labels or "CVC_HOST_EXECUTOR=stepped" in properties.get("ENVIRONMENT", []):
+            continue
         subprocess.run(["strip", "-o", folder / name, program], check=True)
         command = shlex.join([f"./{name}", *arguments])
-        properties = {entry["name"]: entry["value"] for entry in test.get("properties", [])}
-        lines.append(f"{test['name']}\t{command}\t{' '.join(properties.get('LABELS', []))}\n")
+        lines.append(f"{test['name']}\t{command}\t{' '.join(labels)}\n")
     (folder / "list").write_text("".join(lines))
     return 0 if lines else 1
 
