@@ -8,6 +8,7 @@ use std::ffi::c_void;
 use parking_lot::Mutex;
 
 use super::index::Index;
+use super::remote::Linked;
 use super::table::Bucket;
 use super::wrap::ShellKind;
 use crate::memory::Block;
@@ -97,6 +98,14 @@ impl Entry {
     /// How the owner of a wrap's memory hears that nobody uses it any more.
     pub fn set_owner_release(&mut self, on_free: Option<(OwnerRelease, *mut c_void)>) {
         self.on_free = on_free;
+    }
+}
+
+// SAFETY: the field is the entry's.
+unsafe impl Linked for Entry {
+    fn next(entry: *mut Entry) -> *mut *mut Entry {
+        // SAFETY: an address is taken, nothing is read.
+        unsafe { &raw mut (*entry).remote_next }
     }
 }
 

@@ -1,15 +1,11 @@
 //! One thread's index of one cache, behind its lock, and the list on which other threads leave what they released.
 
-use std::sync::atomic::{AtomicPtr, Ordering};
-
 use parking_lot::{Mutex, MutexGuard};
 
 use super::device_index::DeviceIndex;
 use super::entry::Entry;
 use super::limit::Retention;
-
-/// Closed to remote releases: its thread has ended.
-const CLOSED: *mut Entry = std::ptr::without_provenance_mut(1);
+use super::remote::RemoteList;
 
 #[derive(Default)]
 pub struct IndexState {
@@ -24,7 +20,7 @@ unsafe impl Send for IndexState {}
 /// An index and the list on which other threads leave what they released.
 pub struct Index {
     state: Mutex<IndexState>,
-    remote: AtomicPtr<Entry>,
+    remote: RemoteList<Entry>,
 }
 
 impl IndexState {
@@ -59,7 +55,7 @@ impl Index {
     pub fn new() -> Index {
         Index {
             state: Mutex::new(IndexState::default()),
-            remote: AtomicPtr::new(std::ptr::null_mut()),
+            remote: RemoteList::new(),
         }
     }
 
@@ -71,8 +67,7 @@ impl Index {
 
     #[inline(always)]
     pub fn has_remote(&self) -> bool {
-        let head = self.remote.load(Ordering::Relaxed);
-        !head.is_null() && head != CLOSED
+        self.remote.has_any()
     }
 
     /// Leaves a released entry for the owner; `false` when the index is closed, and then the caller takes it in itself.
@@ -80,45 +75,18 @@ impl Index {
     /// # Safety
     /// `entry` is the caller's alone and counted here.
     pub unsafe fn push_remote(&self, entry: *mut Entry) -> bool {
-        let mut head = self.remote.load(Ordering::Relaxed);
-        loop {
-            if head == CLOSED {
-                return false;
-            }
-            // SAFETY: the caller's promise; it stays the caller's until the exchange below succeeds.
-            unsafe { (*entry).remote_next = head };
-            match self.remote.compare_exchange_weak(
-                head,
-                entry,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return true,
-                Err(now) => head = now,
-            }
-        }
+        // SAFETY: the caller's promise.
+        unsafe { self.remote.push(entry) }
     }
 
     /// Takes what other threads released, oldest first. The caller holds the lock.
     pub fn take_remote(&self, close: bool) -> Vec<*mut Entry> {
-        let replacement = if close { CLOSED } else { std::ptr::null_mut() };
-        if !close && !self.has_remote() {
-            return Vec::new();
-        }
-        let mut entry = self.remote.swap(replacement, Ordering::AcqRel);
-        let mut out = Vec::new();
-        while !entry.is_null() && entry != CLOSED {
-            out.push(entry);
-            // SAFETY: entries on the list are this index's since the exchange that put them there.
-            entry = unsafe { (*entry).remote_next };
-        }
-        out.reverse();
-        out
+        self.remote.take(close)
     }
 
     /// Ready for another thread. The caller has seen that nothing is counted here.
     pub fn reopen(&self) {
         *self.state.lock() = IndexState::default();
-        self.remote.store(std::ptr::null_mut(), Ordering::Release);
+        self.remote.reopen();
     }
 }

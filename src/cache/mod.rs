@@ -4,6 +4,7 @@
 //! to evict before new memory is taken. What a thread leaves behind at its end goes to the cache's shared index.
 
 mod acquire;
+mod atomics;
 mod clear;
 mod counters;
 mod device_index;
@@ -12,6 +13,7 @@ mod evict;
 mod index;
 mod limit;
 mod memo;
+mod remote;
 mod retire;
 mod stats;
 mod table;

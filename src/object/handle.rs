@@ -3,11 +3,12 @@
 //! Objects are never freed, so a look-up may always read one; the count of references says whether it is alive, and its
 //! word whether it still is the one that the handle means.
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use parking_lot::Mutex;
 
 use super::object::{Object, ObjectRef};
+use super::word::{Change, GENERATION_SHIFT, KIND_SHIFT, USERS_MASK};
 use crate::error::{Error, Result, Status};
 use crate::fail;
 
@@ -52,10 +53,6 @@ impl ObjectKind {
 }
 
 const SLOT_BITS: u32 = 24;
-const KIND_SHIFT: u32 = 24;
-const GENERATION_SHIFT: u32 = 28;
-pub const LAST_GENERATION: u64 = (1 << 36) - 1;
-const USERS_MASK: u64 = (1 << 24) - 1;
 
 const CHUNK: usize = 4096;
 type Chunk = [AtomicPtr<Object>; CHUNK];
@@ -73,90 +70,14 @@ static SLOTS: Mutex<Slots> = Mutex::new(Slots {
     limit: 1 << SLOT_BITS,
 });
 
-/// An object's side of its handle: generation and kind as in the handle, and how many references its users have.
-pub struct Word(AtomicU64);
-
-impl Word {
-    /// The first generation is 1, so that no handle is null.
-    pub fn new() -> Word {
-        Word(AtomicU64::new(1 << GENERATION_SHIFT))
-    }
-
-    /// One user reference, as `kind`. The caller owns the object alone.
-    pub fn open(&self, kind: ObjectKind, slot: u32) -> Handle {
-        let generation = self.0.load(Ordering::Relaxed) >> GENERATION_SHIFT;
-        let named = (generation << GENERATION_SHIFT) | ((kind as u64) << KIND_SHIFT);
-        self.0.store(named | 1, Ordering::Release);
-        named | u64::from(slot)
-    }
-
-    /// Adds a user reference to an object that is alive: a first one again where its users had let go.
-    pub fn reopen(&self, slot: u32) -> Result<(Handle, bool)> {
-        let mut word = self.0.load(Ordering::Acquire);
-        loop {
-            if word & USERS_MASK == USERS_MASK {
-                fail!(
-                    Status::CapacityExceeded,
-                    "the object has {USERS_MASK} references, the most there can be"
-                );
-            }
-            match self
-                .0
-                .compare_exchange_weak(word, word + 1, Ordering::AcqRel, Ordering::Acquire)
-            {
-                Ok(_) => {
-                    return Ok((
-                        (word & !USERS_MASK) | u64::from(slot),
-                        word & USERS_MASK == 0,
-                    ))
-                }
-                Err(now) => word = now,
-            }
-        }
-    }
-
-    pub fn is_worn_out(&self) -> bool {
-        self.0.load(Ordering::Relaxed) >> GENERATION_SHIFT == LAST_GENERATION
-    }
-
-    fn matches(&self, handle: Handle) -> bool {
-        let word = self.0.load(Ordering::Acquire);
-        (word ^ handle) >> KIND_SHIFT == 0 && word & USERS_MASK != 0
-    }
-
-    /// Changes the user count of the object that `handle` means; the new count, or `None` for a stale handle. When the
-    /// count reaches zero the handle is stale from that moment on.
-    #[inline(always)]
-    fn change(&self, handle: Handle, up: bool) -> Result<Option<u64>> {
-        let mut word = self.0.load(Ordering::Acquire);
-        loop {
-            let users = word & USERS_MASK;
-            if (word ^ handle) >> KIND_SHIFT != 0 || users == 0 {
-                return Ok(None);
-            }
-            if up && users == USERS_MASK {
-                fail!(
-                    Status::CapacityExceeded,
-                    "handle {handle:#x} has {users} references, the most there can be"
-                );
-            }
-            let next = match (up, users) {
-                (true, _) => word + 1,
-                // The last generation stays, and the slot is closed.
-                (false, 1) if word >> GENERATION_SHIFT != LAST_GENERATION => {
-                    (word - 1) + (1 << GENERATION_SHIFT)
-                }
-                (false, _) => word - 1,
-            };
-            match self
-                .0
-                .compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire)
-            {
-                Ok(_) => return Ok(Some(if up { users + 1 } else { users - 1 })),
-                Err(now) => word = now,
-            }
-        }
-    }
+#[cold]
+fn too_many(argument: &str, handle: Handle) -> Error {
+    Error::new(
+        Status::CapacityExceeded,
+        format!(
+            "{argument} is {handle:#x}, which has {USERS_MASK} references, the most there can be"
+        ),
+    )
 }
 
 /// Lowers or restores how many slots there are, so that a test can run out of them.
@@ -235,13 +156,6 @@ fn refuse(handle: Handle, kind: ObjectKind, argument: &str) -> Error {
     }
 }
 
-impl Word {
-    /// Whether the object has had this generation.
-    pub fn had(&self, generation: u64) -> bool {
-        generation >= 1 && generation <= self.0.load(Ordering::Acquire) >> GENERATION_SHIFT
-    }
-}
-
 /// A reference to the live object that `handle` means.
 #[inline]
 pub fn acquire(handle: Handle, kind: ObjectKind, argument: &str) -> Result<ObjectRef> {
@@ -259,8 +173,10 @@ pub fn acquire(handle: Handle, kind: ObjectKind, argument: &str) -> Result<Objec
 pub fn retain(handle: Handle, kind: ObjectKind, argument: &str) -> Result<()> {
     if (handle >> KIND_SHIFT) & 0xf == kind as u64 {
         if let Some(object) = find(handle) {
-            if object.word.change(handle, true)?.is_some() {
-                return Ok(());
+            match object.word.change(handle, true) {
+                Change::Users(_) => return Ok(()),
+                Change::Full => return Err(too_many(argument, handle)),
+                Change::Stale => {}
             }
         }
     }
@@ -273,7 +189,7 @@ pub fn retain(handle: Handle, kind: ObjectKind, argument: &str) -> Result<()> {
 pub fn release(handle: Handle, kind: ObjectKind, argument: &str) -> Result<()> {
     if (handle >> KIND_SHIFT) & 0xf == kind as u64 {
         if let Some(object) = find(handle) {
-            if let Some(users) = object.word.change(handle, false)? {
+            if let Change::Users(users) = object.word.change(handle, false) {
                 if users == 0 {
                     // SAFETY: all users together hold one reference, which this call gives up.
                     unsafe { object.unref() };

@@ -1,6 +1,7 @@
 //! Tensors, images and batches: descriptors, strides, views and reference counts, over the cache's entries.
 
 mod access;
+mod atomics;
 mod batch;
 mod dtype;
 mod format;
@@ -14,6 +15,7 @@ mod object;
 mod reshape;
 mod tensor;
 mod tensor_desc;
+mod word;
 
 pub use access::{begin_access, end_access, end_use, last_stream, submit, synchronize};
 pub use batch::{

@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use super::batch::{ImageBatchBody, TensorBatchBody};
-use super::handle::{self, Handle, ObjectKind, Word};
+use super::handle::{self, Handle, ObjectKind};
 use super::image_desc::ImageDesc;
 use super::tensor_desc::TensorDesc;
+use super::word::{References, Word, USERS_MASK};
 use crate::cache::{self, Cache, Entry, Hooks};
-use crate::error::Result;
+use crate::error::{Result, Status};
+use crate::fail;
 
 /// What an object is. Written only while one caller owns the object alone; read-only while it is alive.
 pub enum Body {
@@ -39,8 +41,7 @@ pub enum Body {
 pub struct Object {
     pub entry: Entry,
     pub(super) word: Word,
-    /// References: one for all users together, one for each holder inside the library.
-    references: AtomicU64,
+    references: References,
     slot: u32,
     id: AtomicU64,
     cache: UnsafeCell<Option<&'static Cache>>,
@@ -80,7 +81,7 @@ fn take() -> Result<*mut Entry> {
             Box::into_raw(Box::new(Object {
                 entry: Entry::new(),
                 word: Word::new(),
-                references: AtomicU64::new(0),
+                references: References::none(),
                 slot,
                 id: AtomicU64::new(0),
                 cache: UnsafeCell::new(None),
@@ -162,12 +163,17 @@ impl Object {
 
     /// A handle for one more user reference.
     pub fn share(&self) -> Result<Handle> {
-        let (handle, first) = self.word.reopen(self.slot)?;
+        let Some((named, first)) = self.word.reopen() else {
+            fail!(
+                Status::CapacityExceeded,
+                "the object has {USERS_MASK} references, the most there can be"
+            );
+        };
         if first {
             // All users together hold one reference.
-            self.references.fetch_add(1, Ordering::Relaxed);
+            self.references.add();
         }
-        Ok(handle)
+        Ok(named | u64::from(self.slot))
     }
 
     /// Gives up one reference; the last one ends the object.
@@ -176,7 +182,7 @@ impl Object {
     /// The caller has that reference.
     #[inline(always)]
     pub(super) unsafe fn unref(&self) {
-        if self.references.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.references.remove() {
             // SAFETY: the last reference is gone: the object is this caller's alone.
             unsafe { end(std::ptr::from_ref(self).cast_mut()) };
         }
@@ -213,12 +219,12 @@ impl Object {
     pub unsafe fn reopen_plain(object: *mut Object, kind: ObjectKind) -> Handle {
         // SAFETY: the caller's promise.
         unsafe {
-            let handle = (*object).word.open(kind, (*object).slot);
+            let named = (*object).word.open(kind as u64);
             if (*object).word.is_worn_out() {
                 (*object).plain.set(false);
             }
-            (*object).references.store(1, Ordering::Release);
-            handle
+            (*object).references.begin();
+            named | u64::from((*object).slot)
         }
     }
 }
@@ -333,21 +339,8 @@ impl ObjectRef {
     /// `None` where the object's last reference is gone.
     #[inline]
     pub(super) fn try_new(object: &Object) -> Option<ObjectRef> {
-        let mut references = object.references.load(Ordering::Acquire);
-        loop {
-            if references == 0 {
-                return None;
-            }
-            match object.references.compare_exchange_weak(
-                references,
-                references + 1,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
-                Ok(_) => return Some(ObjectRef(NonNull::from(object))),
-                Err(now) => references = now,
-            }
-        }
+        let added = object.references.try_add();
+        added.then(|| ObjectRef(NonNull::from(object)))
     }
 }
 
@@ -362,7 +355,7 @@ impl Deref for ObjectRef {
 
 impl Clone for ObjectRef {
     fn clone(&self) -> ObjectRef {
-        self.references.fetch_add(1, Ordering::Relaxed);
+        self.references.add();
         ObjectRef(self.0)
     }
 }
