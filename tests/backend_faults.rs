@@ -593,6 +593,43 @@ fn an_event_that_never_completes_keeps_its_memory() {
     destroy(second);
 }
 
+/// Work whose event could not be recorded, on a stream that the library does not know by that handle any more.
+#[test]
+fn a_wait_for_the_device_ends_work_without_an_event() {
+    let _one = begin();
+    let cache = default_cache();
+    let desc = hwc(SIDE, SIDE, 3);
+    let foreign = foreign_stream();
+    for stream in [PER_THREAD, foreign] {
+        let tensor = create(cache, &desc, stream);
+        plan("event_record", 0, 1, CVC_STATUS_DEVICE_ERROR);
+        // SAFETY: handles.
+        unsafe { assert_eq!(cvc_fill_zero(stream, tensor), CVC_STATUS_DEVICE_ERROR) };
+        assert_eq!(end_plan(), 1);
+        release(tensor);
+        if stream == foreign {
+            // SAFETY: a stream that lives.
+            ok(unsafe { cvc_stream_register(0, stream, 0) });
+        }
+        // SAFETY: the cache's handle.
+        unsafe {
+            assert_eq!(
+                cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL),
+                CVC_STATUS_INVALID_STREAM
+            );
+            ok(cvc_device_synchronize(0, -1));
+            ok(cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL));
+        }
+        assert_eq!(stats(cache).driver_bytes, 0);
+    }
+    // SAFETY: a registered stream, which nobody uses any more.
+    ok(unsafe { cvc_stream_unregister(foreign) });
+    let backend = cvc::backend::current().expect("it has started");
+    backend
+        .stream_destroy(0, foreign as usize)
+        .expect("it lives");
+}
+
 #[test]
 fn a_plan_is_checked() {
     let _one = begin();

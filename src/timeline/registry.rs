@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::access::{Access, AccessKind};
 use super::events::{Record, Waits};
-use super::stream::{Deadline, Identity, Stream, StreamKind};
+use super::stream::{unrecorded, Deadline, Identity, Stream, StreamKind};
 use crate::backend::{self, EventHandle, StreamHandle, STREAM_LEGACY, STREAM_PER_THREAD};
 use crate::error::{Error, Result, Status};
 use crate::fail;
@@ -429,6 +429,7 @@ pub fn device_synchronize(device: i32, deadline: Deadline) -> Result<bool> {
             known
                 .chain(foreign)
                 .chain(retired)
+                .chain(unrecorded(device))
                 .map(|stream| (stream, stream.last_submitted())),
         );
     }

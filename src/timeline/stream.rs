@@ -103,6 +103,18 @@ impl Identity {
     }
 }
 
+/// Streams with work that has no event, whether anybody still knows them by a handle or not: a wait for the device is a wait
+/// for them.
+static UNRECORDED: Mutex<Vec<&'static Stream>> = Mutex::new(Vec::new());
+
+/// The streams of `device` that have such work.
+pub(super) fn unrecorded(device: i32) -> Vec<&'static Stream> {
+    let mut unrecorded = UNRECORDED.lock();
+    unrecorded.retain(|stream| stream.completed() != stream.last_submitted());
+    let here = unrecorded.iter().copied();
+    here.filter(|stream| stream.device() == device).collect()
+}
+
 struct Inner {
     identity: Identity,
     /// Still usable through `identity.handle`.
@@ -179,9 +191,9 @@ impl Stream {
     }
 
     /// Numbers the access of work that has just been queued. On a stream that may not be touched later, an event is
-    /// recorded now, inside the call that passed the stream; where that fails, the number stands for work that is never
-    /// seen complete.
-    pub fn submit(&self) -> (u64, Result<()>) {
+    /// recorded now, inside the call that passed the stream; where that fails, the number stands for work that is seen
+    /// complete only by a wait for the whole stream or the device.
+    pub fn submit(&'static self) -> (u64, Result<()>) {
         let mut inner = self.inner.lock();
         let touchable = inner.identity.kind.may_be_touched();
         if touchable && !inner.alive {
@@ -192,12 +204,24 @@ impl Stream {
         if touchable {
             return (sequence, Ok(()));
         }
-        (sequence, self.record(&mut inner).map(drop))
+        let recorded = self.record(&mut inner).map(drop);
+        drop(inner);
+        if recorded.is_err() {
+            self.note_unrecorded();
+        }
+        (sequence, recorded)
+    }
+
+    fn note_unrecorded(&'static self) {
+        let mut unrecorded = UNRECORDED.lock();
+        if !unrecorded.iter().any(|known| std::ptr::eq(*known, self)) {
+            unrecorded.push(self);
+        }
     }
 
     /// Numbers this place of the stream, also for work that was not submitted through the library, and leaves an event of
     /// the library's own there. The caller has just passed the stream.
-    pub(super) fn mark(&self) -> Result<u64> {
+    pub(super) fn mark(&'static self) -> Result<u64> {
         let mut inner = self.inner.lock();
         if inner.records.len() >= MARKS_BEFORE_LOOK {
             // An error of the driver shows below, if it lasts.
@@ -205,8 +229,12 @@ impl Stream {
         }
         // A number of its own: one that was taken before may be seen complete by an event from before later launches.
         let sequence = self.submitted.fetch_add(1, Ordering::AcqRel) + 1;
-        self.record(&mut inner)?;
-        Ok(sequence)
+        let recorded = self.record(&mut inner).map(drop);
+        drop(inner);
+        if recorded.is_err() {
+            self.note_unrecorded();
+        }
+        recorded.map(|()| sequence)
     }
 
     /// An access that covers everything queued so far, without new work.
