@@ -152,6 +152,23 @@ extern "C" {
         ptr: *mut c_void,
         event: cvc_event_t,
     ) -> i32;
+    pub fn cvc_cache_count(cache: cvc_cache_t, device: i32, scope: i32, count: *mut u64) -> i32;
+    pub fn cvc_cache_thread_detach(cache: cvc_cache_t) -> i32;
+    pub fn cvc_tensor_get_id(tensor: cvc_tensor_t, id: *mut u64) -> i32;
+    pub fn cvc_tensor_from_image(image: cvc_image_t, tensor: *mut cvc_tensor_t) -> i32;
+    pub fn cvc_image_get_id(image: cvc_image_t, id: *mut u64) -> i32;
+    pub fn cvc_image_batch_get_id(batch: cvc_image_batch_t, id: *mut u64) -> i32;
+    pub fn cvc_image_batch_get(
+        batch: cvc_image_batch_t,
+        index: i32,
+        image: *mut cvc_image_t,
+    ) -> i32;
+    pub fn cvc_op_flip_var_shape_new(
+        stream: cvc_stream_t,
+        src: cvc_image_batch_t,
+        flip_codes: cvc_tensor_t,
+        dst: *mut cvc_image_batch_t,
+    ) -> i32;
 }
 
 /// The text of the thread's last error.

@@ -1,0 +1,589 @@
+//! The steps that make, use and release tensors, images and batches.
+
+use super::c_interface::*;
+use super::program::*;
+use super::run::*;
+use std::ptr::{null, null_mut};
+
+type Numbers = [u16; 4];
+
+impl Runner {
+    fn tensor(&self, slot: u16) -> Option<Tensor> {
+        self.tensors[usize::from(slot % TENSORS)]
+    }
+
+    /// A tensor that a step may work on: nobody else works on it.
+    fn usable(&self, slot: u16) -> Option<Tensor> {
+        self.tensor(slot).filter(|tensor| !self.lent[tensor.memory])
+    }
+
+    fn device_of(&self, tensor: &Tensor) -> usize {
+        self.model.memories[tensor.memory].device
+    }
+
+    /// The stream for work on a tensor.
+    fn stream_for(&mut self, tensor: &Tensor, name: u16, thread: usize) -> Option<Place> {
+        let device = self.device_of(tensor);
+        self.stream(name, device, thread)
+    }
+
+    /// The stream of a request, where it names one; `Err` where that is in an empty slot.
+    fn consumer(&mut self, name: u16, device: usize, thread: usize) -> Result<Option<Place>, ()> {
+        if name == NO_STREAM {
+            return Ok(None);
+        }
+        self.stream(name, device, thread).map(Some).ok_or(())
+    }
+
+    fn none_or(place: Option<Place>) -> cvc_stream_t {
+        let none = std::ptr::without_provenance_mut(usize::MAX);
+        place.map_or(none, |place| place.handle)
+    }
+
+    pub(super) fn create(&mut self, thread: usize, [slot, kind, name, cache]: Numbers) {
+        let (slot, kind) = (slot % TENSORS, kind % TENSOR_KINDS.len() as u16);
+        let device = usize::from(slot >= FIRST_TENSOR_OF_DEVICE_1);
+        let Some(cache) = self.cache(cache).filter(|_| self.tensor(slot).is_none()) else {
+            return;
+        };
+        let Ok(place) = self.consumer(name, device, thread) else {
+            return;
+        };
+        let of = &TENSOR_KINDS[usize::from(kind)];
+        let desc = desc_of(of.shape, of.dtype, of.layout, device);
+        let (form, handle_of) = (Form::of(kind), self.caches[cache]);
+        let wanted = self.wanted(thread, cache, device, &form, place);
+        let (stream, mut handle) = (Self::none_or(place), null_mut());
+        // SAFETY: a description and a place for the result.
+        let made = self.call(thread, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
+            cvc_tensor_create(handle_of, &desc, stream, &mut handle)
+        });
+        if !made {
+            return self.refused(&wanted);
+        }
+        let memory = self.obtained(self.tensor_id(handle), &wanted);
+        self.note_address(memory, handle);
+        self.tensors[usize::from(slot)] = Some(Tensor {
+            handle,
+            memory,
+            form,
+            view: false,
+        });
+    }
+
+    pub(super) fn release_tensor(&mut self, thread: usize, slot: u16) {
+        if let Some(tensor) = self.tensors[usize::from(slot % TENSORS)].take() {
+            // SAFETY: a handle, released once.
+            self.call(thread, &[], || unsafe { cvc_tensor_release(tensor.handle) });
+            self.views -= u64::from(tensor.view);
+            self.let_go(tensor.memory, thread);
+        }
+    }
+
+    fn add_view(&mut self, slot: u16, handle: cvc_tensor_t, memory: usize, form: Form) {
+        self.references[memory] += 1;
+        self.views += 1;
+        self.tensors[usize::from(slot % TENSORS)] = Some(Tensor {
+            handle,
+            memory,
+            form,
+            view: true,
+        });
+    }
+
+    /// The same bytes with an N in front, or rows of 64 as rows of 16.
+    pub(super) fn view(&mut self, thread: usize, [to, from, variant, _]: Numbers) {
+        let whole = self.tensor(from).filter(|t| !t.view && t.form.shape < 100);
+        let (Some(tensor), None) = (whole, self.tensor(to)) else {
+            return;
+        };
+        let of = &TENSOR_KINDS[usize::from(tensor.form.shape)];
+        if of.layout != "HWC" {
+            return;
+        }
+        let other_rows = variant % 2 == 1 && tensor.form.shape == 1;
+        let (desc, form) = if other_rows {
+            let of = &TENSOR_KINDS[2];
+            (desc_of(of.shape, of.dtype, of.layout, 0), Form::of(2))
+        } else {
+            let shape = [&[1], of.shape].concat();
+            (desc_of(&shape, of.dtype, "NHWC", 0), tensor.form.with_n())
+        };
+        let mut view = null_mut();
+        // SAFETY: a handle, a description and a place for the result.
+        if self.call(thread, &[], || unsafe {
+            cvc_tensor_reshape(tensor.handle, &desc, &mut view)
+        }) {
+            self.add_view(to, view, tensor.memory, form);
+        }
+    }
+
+    pub(super) fn upload(&mut self, thread: usize, [slot, name, first, _]: Numbers) {
+        let Some(tensor) = self.usable(slot) else {
+            return;
+        };
+        let Some(place) = self.stream_for(&tensor, name, thread) else {
+            return;
+        };
+        let values: Vec<u8> = if tensor.form.shape == CODES {
+            let codes = (0..4).map(|index| i32::from((first + index) % 4) - 1);
+            codes.flat_map(i32::to_le_bytes).collect()
+        } else {
+            let bytes = 0..tensor.form.value_bytes();
+            bytes
+                .map(|index| (first as u8).wrapping_add((index % 251) as u8))
+                .collect()
+        };
+        let source = values.clone().into_boxed_slice();
+        let from = source.as_ptr();
+        self.sources.push(source);
+        // SAFETY: the source stays until the device is through.
+        let whole = self.call(thread, &[], || unsafe {
+            cvc_upload(place.handle, from.cast(), null(), tensor.handle)
+        });
+        self.submitted(place, thread, &[(tensor.memory, true)]);
+        self.values[tensor.memory] = whole.then_some(values);
+    }
+
+    pub(super) fn fill(&mut self, thread: usize, [slot, name, ..]: Numbers) {
+        let Some(tensor) = self.usable(slot) else {
+            return;
+        };
+        let Some(place) = self.stream_for(&tensor, name, thread) else {
+            return;
+        };
+        // SAFETY: handles.
+        let whole = self.call(thread, &[], || unsafe {
+            cvc_fill_zero(place.handle, tensor.handle)
+        });
+        self.submitted(place, thread, &[(tensor.memory, true)]);
+        self.values[tensor.memory] = whole.then(|| vec![0; tensor.form.value_bytes()]);
+    }
+
+    fn flipped_value(&self, tensor: &Tensor, code: i32) -> Option<Vec<u8>> {
+        let values = self.values[tensor.memory].as_ref()?;
+        Some(flipped(values, tensor.form.extents, code))
+    }
+
+    pub(super) fn flip(&mut self, thread: usize, [slot, name, code, _]: Numbers) {
+        let Some(tensor) = self.usable(slot).filter(|t| t.form.shape != CODES) else {
+            return;
+        };
+        let Some(place) = self.stream_for(&tensor, name, thread) else {
+            return;
+        };
+        let code = i32::from(code % 3) - 1;
+        let values = self.flipped_value(&tensor, code);
+        let handle = tensor.handle;
+        // SAFETY: handles.
+        let whole = self.call(thread, &[], || unsafe {
+            cvc_op_flip(place.handle, handle, handle, code)
+        });
+        self.submitted(place, thread, &[(tensor.memory, true)]);
+        self.values[tensor.memory] = values.filter(|_| whole);
+    }
+
+    pub(super) fn flip_new(&mut self, thread: usize, [from, to, name, code]: Numbers) {
+        let source = self.usable(from).filter(|t| t.form.shape != CODES);
+        let (Some(tensor), None) = (source, self.tensor(to)) else {
+            return;
+        };
+        let Some(place) = self.stream_for(&tensor, name, thread) else {
+            return;
+        };
+        let code = i32::from(code % 3) - 1;
+        let values = self.flipped_value(&tensor, code);
+        let (device, cache) = (
+            self.device_of(&tensor),
+            self.model.memories[tensor.memory].cache,
+        );
+        if self.index(thread, cache).is_none() {
+            return;
+        }
+        let wanted = self.wanted(thread, cache, device, &tensor.form, Some(place));
+        let mut handle = null_mut();
+        // SAFETY: handles and a place for the result.
+        let made = self.call(thread, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
+            cvc_op_flip_new(place.handle, tensor.handle, code, &mut handle)
+        });
+        if !made {
+            return self.refused(&wanted);
+        }
+        let memory = self.obtained(self.tensor_id(handle), &wanted);
+        self.note_address(memory, handle);
+        self.submitted(place, thread, &[(tensor.memory, false), (memory, true)]);
+        self.values[memory] = values;
+        self.tensors[usize::from(to % TENSORS)] = Some(Tensor {
+            handle,
+            memory,
+            form: tensor.form,
+            view: false,
+        });
+    }
+
+    pub(super) fn copy(&mut self, thread: usize, [from, to, name, _]: Numbers) {
+        let (Some(source), Some(target)) = (self.usable(from), self.usable(to)) else {
+            return;
+        };
+        let alike = source.form.shape == target.form.shape
+            && self.device_of(&source) == self.device_of(&target);
+        if !alike || source.memory == target.memory {
+            return;
+        }
+        let Some(place) = self.stream_for(&source, name, thread) else {
+            return;
+        };
+        // SAFETY: handles.
+        let whole = self.call(thread, &[], || unsafe {
+            cvc_copy(place.handle, source.handle, target.handle)
+        });
+        self.submitted(
+            place,
+            thread,
+            &[(source.memory, false), (target.memory, true)],
+        );
+        let values = self.values[source.memory].clone();
+        self.values[target.memory] = values.filter(|_| whole);
+    }
+
+    pub(super) fn download(&mut self, thread: usize, [slot, name, ..]: Numbers) {
+        let Some(tensor) = self.usable(slot) else {
+            return;
+        };
+        let (Some(values), Some(place)) = (
+            self.values[tensor.memory].clone(),
+            self.stream_for(&tensor, name, thread),
+        ) else {
+            return;
+        };
+        let mut got = vec![0u8; values.len()].into_boxed_slice();
+        let into = got.as_mut_ptr();
+        // SAFETY: the place stays until the device is through.
+        let whole = self.call(thread, &[], || unsafe {
+            cvc_download(place.handle, tensor.handle, into.cast(), null())
+        });
+        self.submitted(place, thread, &[(tensor.memory, false)]);
+        let device = self.device_of(&tensor);
+        if whole {
+            self.downloads.push(Download {
+                device,
+                got,
+                values,
+            });
+        } else {
+            self.sources.push(got);
+        }
+    }
+
+    /// Work of the program's own, announced before and after.
+    pub(super) fn launch(&mut self, thread: usize, [slot, name, write, _]: Numbers) {
+        let Some(tensor) = self.usable(slot) else {
+            return;
+        };
+        let Some(place) = self.stream_for(&tensor, name, thread) else {
+            return;
+        };
+        let write = write % 2 == 1;
+        let access = if write {
+            CVC_ACCESS_WRITE
+        } else {
+            CVC_ACCESS_READ
+        };
+        // SAFETY: handles.
+        let begun = self.call(thread, &[], || unsafe {
+            cvc_tensor_begin_access(tensor.handle, place.handle, access)
+        });
+        if !begun {
+            return;
+        }
+        self.model.begin_access(tensor.memory, place.stream, write);
+        // SAFETY: handles.
+        self.call(thread, &[], || unsafe {
+            cvc_tensor_end_access(tensor.handle, place.handle, access)
+        });
+        let sequence = place.pointer.last_submitted();
+        self.model
+            .end_access(tensor.memory, place.stream, write, sequence);
+    }
+
+    /// Exports a tensor; where it lends, the consumer at once queues work of its own, and nobody else does before the end.
+    pub(super) fn export(&mut self, thread: usize, [slot, from, name, lends]: Numbers) {
+        let slot = usize::from(slot % EXPORTS);
+        let Some(tensor) = self.usable(from).filter(|_| self.exports[slot].is_none()) else {
+            return;
+        };
+        let device = self.device_of(&tensor);
+        let Ok(place) = self.consumer(name, device, thread) else {
+            return;
+        };
+        let (stream, mut managed) = (Self::none_or(place), null_mut());
+        // SAFETY: handles and a place for the result.
+        let made = self.call(thread, &[], || unsafe {
+            cvc_tensor_to_dlpack(tensor.handle, stream, 0, &mut managed)
+        });
+        if !made {
+            return;
+        }
+        let lends = lends % 2 == 1 && place.is_some();
+        let mut consumer = place;
+        if let Some(place) = place {
+            self.model.begin_access(tensor.memory, place.stream, true);
+            if lends {
+                let start = std::ptr::without_provenance(data(tensor.handle) as usize);
+                let (bytes, write) = (tensor.form.value_bytes() as u64, CVC_ACCESS_WRITE);
+                // SAFETY: no preconditions.
+                self.call(thread, &[], || unsafe {
+                    cvc_host_race_access(device as i32, stream, start, bytes, write)
+                });
+            }
+            if place.name == PER_THREAD {
+                // The end may come from another thread, where that handle is another stream.
+                consumer = self.stream(LEGACY, device, thread);
+            }
+        }
+        self.lent[tensor.memory] = lends;
+        self.references[tensor.memory] += 1;
+        self.exports[slot] = Some(Export {
+            managed,
+            memory: tensor.memory,
+            consumer,
+            lends,
+        });
+    }
+
+    pub(super) fn end_export(&mut self, thread: usize, slot: u16) {
+        let Some(export) = self.exports[usize::from(slot % EXPORTS)].take() else {
+            return;
+        };
+        // SAFETY: a struct of `cvc_tensor_to_dlpack`, deleted once.
+        self.call(thread, &[], || unsafe {
+            ((*export.managed.cast::<Managed>()).deleter)(export.managed);
+            CVC_STATUS_OK
+        });
+        if let Some(place) = export.consumer {
+            let sequence = place.pointer.last_submitted();
+            self.model
+                .end_access(export.memory, place.stream, true, sequence);
+        }
+        if export.lends {
+            self.lent[export.memory] = false;
+        }
+        self.let_go(export.memory, thread);
+    }
+
+    pub(super) fn new_image(&mut self, thread: usize, [slot, kind, name, _]: Numbers) {
+        let (slot, kind) = (usize::from(slot % IMAGES), kind % IMAGE_KINDS.len() as u16);
+        if self.images[slot].is_some() {
+            return;
+        }
+        let Ok(place) = self.consumer(name, 0, thread) else {
+            return;
+        };
+        let of = &IMAGE_KINDS[usize::from(kind)];
+        let desc = cvc_image_desc_t {
+            struct_size: std::mem::size_of::<cvc_image_desc_t>(),
+            device: 0,
+            format: match of.dtype {
+                "RGB8" => CVC_FORMAT_RGB8,
+                _ => CVC_FORMAT_U8,
+            },
+            width: of.shape[0] as i32,
+            height: of.shape[1] as i32,
+            row_align: 0,
+            base_align: 0,
+        };
+        let wanted = self.wanted(thread, 0, 0, &Form::of_image(kind), place);
+        let (cache, stream) = (self.caches[0], Self::none_or(place));
+        let (mut handle, mut id) = (null_mut(), 0);
+        // SAFETY: a description and a place for the result.
+        let made = self.call(thread, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
+            cvc_image_create(cache, &desc, stream, &mut handle)
+        });
+        if !made {
+            return self.refused(&wanted);
+        }
+        // SAFETY: a handle and a place for the result.
+        ok(unsafe { cvc_image_get_id(handle, &mut id) });
+        let memory = self.obtained(id, &wanted);
+        self.images[slot] = Some(Image {
+            handle,
+            memory,
+            kind,
+        });
+    }
+
+    pub(super) fn release_image(&mut self, thread: usize, slot: u16) {
+        if let Some(image) = self.images[usize::from(slot % IMAGES)].take() {
+            // SAFETY: a handle, released once.
+            self.call(thread, &[], || unsafe { cvc_image_release(image.handle) });
+            self.let_go(image.memory, thread);
+        }
+    }
+
+    pub(super) fn image_view(&mut self, thread: usize, [to, from, ..]: Numbers) {
+        if to % TENSORS >= FIRST_TENSOR_OF_DEVICE_1 {
+            return;
+        }
+        let image = self.images[usize::from(from % IMAGES)];
+        let (Some(image), None) = (image, self.tensor(to)) else {
+            return;
+        };
+        let mut view = null_mut();
+        // SAFETY: a handle and a place for the result.
+        if self.call(thread, &[], || unsafe {
+            cvc_tensor_from_image(image.handle, &mut view)
+        }) {
+            let form = Form::of_image_view(image.kind);
+            self.add_view(to, view, image.memory, form);
+        }
+    }
+
+    fn batch_form(capacity: i32) -> Form {
+        Form {
+            class: 100 + capacity as u16,
+            shape: 0,
+            bytes: batch_bytes(capacity),
+            extents: [0; 4],
+        }
+    }
+
+    pub(super) fn new_batch(&mut self, thread: usize, [slot, capacity, name, _]: Numbers) {
+        let slot = usize::from(slot % BATCHES);
+        let capacity = CAPACITIES[usize::from(capacity) % CAPACITIES.len()];
+        if self.batches[slot].is_some() {
+            return;
+        }
+        let Ok(place) = self.consumer(name, 0, thread) else {
+            return;
+        };
+        let wanted = self.wanted(thread, 0, 0, &Self::batch_form(capacity), place);
+        let (cache, stream, mut handle) = (self.caches[0], Self::none_or(place), null_mut());
+        // SAFETY: a place for the result.
+        let made = self.call(thread, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
+            cvc_image_batch_create(cache, 0, capacity, stream, &mut handle)
+        });
+        if !made {
+            return self.refused(&wanted);
+        }
+        let memory = self.obtained(Self::batch_id(handle), &wanted);
+        self.batches[slot] = Some(Batch {
+            handle,
+            memory,
+            capacity,
+            images: Vec::new(),
+        });
+    }
+
+    fn batch_id(handle: cvc_image_batch_t) -> u64 {
+        let mut id = 0;
+        // SAFETY: a handle and a place for the result.
+        ok(unsafe { cvc_image_batch_get_id(handle, &mut id) });
+        id
+    }
+
+    pub(super) fn push(&mut self, thread: usize, [slot, image, ..]: Numbers) {
+        let image = self.images[usize::from(image % IMAGES)];
+        let slot = usize::from(slot % BATCHES);
+        let (Some(image), Some(batch)) = (image, &self.batches[slot]) else {
+            return;
+        };
+        if batch.images.len() as i32 >= batch.capacity {
+            return;
+        }
+        let (handle, images) = (batch.handle, [image.handle]);
+        // SAFETY: handles.
+        let pushed = self.call(thread, &[], || unsafe {
+            cvc_image_batch_push(handle, images.as_ptr(), 1)
+        });
+        if let (true, Some(batch)) = (pushed, &mut self.batches[slot]) {
+            batch.images.push((image.memory, image.kind));
+            self.references[image.memory] += 1;
+        }
+    }
+
+    pub(super) fn release_batch(&mut self, thread: usize, slot: u16) {
+        if let Some(batch) = self.batches[usize::from(slot % BATCHES)].take() {
+            // SAFETY: a handle, released once.
+            self.call(thread, &[], || unsafe {
+                cvc_image_batch_release(batch.handle)
+            });
+            for (image, _) in batch.images {
+                self.let_go(image, thread);
+            }
+            self.let_go(batch.memory, thread);
+        }
+    }
+
+    /// Each image by its code, into a batch from the cache: the batch first, then image by image.
+    pub(super) fn flip_batch(&mut self, thread: usize, [from, to, name, codes]: Numbers) {
+        let to = usize::from(to % BATCHES);
+        let source = self.batches[usize::from(from % BATCHES)].clone();
+        let codes = self
+            .usable(codes)
+            .filter(|t| t.form.shape == CODES && self.device_of(t) == 0);
+        let (Some(source), Some(codes), None) = (source, codes, &self.batches[to]) else {
+            return;
+        };
+        if source.images.iter().any(|(image, _)| self.lent[*image]) {
+            return;
+        }
+        let Some(place) = self.stream(name, 0, thread) else {
+            return;
+        };
+        let mut handle = null_mut();
+        // SAFETY: handles and a place for the result.
+        let made = self.call(thread, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
+            cvc_op_flip_var_shape_new(place.handle, source.handle, codes.handle, &mut handle)
+        });
+        let form = Self::batch_form(source.capacity);
+        let wanted = self.wanted(thread, 0, 0, &form, Some(place));
+        if !made {
+            // Some of the images may have been made: what they took is not followed.
+            self.model.exact = false;
+            self.refused(&wanted);
+            self.unsure = !self.fault_was_hit;
+            return;
+        }
+        let memory = self.obtained(Self::batch_id(handle), &wanted);
+        let mut images = Vec::new();
+        let mut accesses = vec![
+            (source.memory, false),
+            (memory, true),
+            (codes.memory, false),
+        ];
+        let values = self.values[codes.memory].clone();
+        for (place_in_batch, (image, kind)) in source.images.iter().enumerate() {
+            let form = Form::of_image(*kind);
+            let wanted = self.wanted(thread, 0, 0, &form, Some(place));
+            let (mut item, mut id) = (null_mut(), 0);
+            // SAFETY: handles and places for results; the reference goes at once.
+            unsafe {
+                ok(cvc_image_batch_get(
+                    handle,
+                    place_in_batch as i32,
+                    &mut item,
+                ));
+                ok(cvc_image_get_id(item, &mut id));
+                ok(cvc_image_release(item));
+            }
+            let made = self.obtained(id, &wanted);
+            accesses.extend([(*image, false), (made, true)]);
+            let code = values.as_ref().map(|codes| {
+                let bytes = &codes[place_in_batch * 4..][..4];
+                i32::from_le_bytes(bytes.try_into().expect("four bytes"))
+            });
+            let value = self.values[*image].as_ref().zip(code);
+            self.values[made] = value.map(|(value, code)| flipped(value, form.extents, code));
+            images.push((made, *kind));
+        }
+        if !images.is_empty() {
+            self.submitted(place, thread, &accesses);
+        }
+        self.batches[to] = Some(Batch {
+            handle,
+            memory,
+            capacity: source.capacity,
+            images,
+        });
+    }
+}

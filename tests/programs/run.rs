@@ -1,0 +1,824 @@
+//! Runs a program through the C interface beside the model, and compares: each status, which memory was given, every
+//! account, every byte that is read, and no race.
+
+use std::collections::HashMap;
+use std::ffi::{c_char, c_void};
+use std::ptr::null_mut;
+use std::sync::Once;
+
+use cvc::backend::StreamHandle;
+use cvc::timeline::{self, Stream};
+
+use super::c_interface::*;
+use super::model::*;
+use super::program::*;
+use super::threads::Threads;
+
+/// Bytes of each device: enough for most programs, and little enough to run out.
+const DEVICE_BYTES: u64 = 256 << 10;
+
+pub(super) const NO_INDEX: IndexId = usize::MAX;
+
+/// The process's backend, in steps, with the race checker and the fault plan.
+pub fn start_backend() {
+    static BEGIN: Once = Once::new();
+    BEGIN.call_once(|| {
+        std::env::set_var("CVC_HOST_MEMORY", DEVICE_BYTES.to_string());
+        std::env::set_var("CVC_HOST_DEVICES", "2");
+        start(CVC_INSTRUMENT_STEPPED | CVC_INSTRUMENT_RACE_CHECK | CVC_INSTRUMENT_FAULTS);
+    });
+}
+
+/// What the programs reached, all together.
+#[derive(Default)]
+pub struct Tally {
+    pub steps: u64,
+    pub decisions: Decisions,
+    /// Of every cache, by its own counters: also where no model follows.
+    pub exact: u64,
+    pub fit: u64,
+    pub pending: u64,
+    pub misses: u64,
+    pub evictions: u64,
+    pub out_of_memory: u64,
+    pub downloads: u64,
+    pub settled: u64,
+    pub threads_ended: u64,
+    pub caches_closed: u64,
+    pub faults: [u64; FAULTY_CALLS.len()],
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Origin {
+    Created,
+    Foreign,
+    Registered,
+}
+
+pub(super) struct NamedStream {
+    pub(super) handle: usize,
+    pub(super) device: usize,
+    pub(super) origin: Origin,
+}
+
+/// What a tensor is at present.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    pub(super) class: u16,
+    pub(super) shape: u16,
+    pub(super) bytes: u64,
+    pub(super) extents: [usize; 4],
+}
+
+impl Form {
+    pub(super) fn of(kind: u16) -> Form {
+        let of = &TENSOR_KINDS[kind as usize];
+        Form {
+            class: u16::from(of.class),
+            shape: kind,
+            bytes: of.bytes,
+            extents: of.extents,
+        }
+    }
+
+    pub(super) fn of_image(kind: u16) -> Form {
+        let of = &IMAGE_KINDS[kind as usize];
+        Form {
+            class: u16::from(of.class),
+            shape: kind,
+            bytes: of.bytes,
+            extents: of.extents,
+        }
+    }
+
+    /// With an N in front: NHWC, another layout and so another class.
+    pub(super) fn with_n(self) -> Form {
+        Form {
+            class: self.class + 20,
+            shape: self.shape + 100,
+            ..self
+        }
+    }
+
+    /// An image as a tensor: NCHW where it has one channel, else NHWC.
+    pub(super) fn of_image_view(kind: u16) -> Form {
+        let image = Form::of_image(kind);
+        Form {
+            class: if image.extents[3] == 1 { 2 } else { 20 },
+            shape: kind + 200,
+            ..image
+        }
+    }
+
+    pub(super) fn value_bytes(&self) -> usize {
+        self.extents.iter().product()
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Tensor {
+    pub(super) handle: cvc_tensor_t,
+    pub(super) memory: MemoryId,
+    pub(super) form: Form,
+    pub(super) view: bool,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Image {
+    pub(super) handle: cvc_image_t,
+    pub(super) memory: MemoryId,
+    pub(super) kind: u16,
+}
+
+#[derive(Clone)]
+pub(super) struct Batch {
+    pub(super) handle: cvc_image_batch_t,
+    pub(super) memory: MemoryId,
+    pub(super) capacity: i32,
+    pub(super) images: Vec<(MemoryId, u16)>,
+}
+
+pub(super) struct Export {
+    pub(super) managed: *mut c_void,
+    pub(super) memory: MemoryId,
+    /// Where its end is noted.
+    pub(super) consumer: Option<Place>,
+    pub(super) lends: bool,
+}
+
+pub(super) struct Download {
+    pub(super) device: usize,
+    pub(super) got: Box<[u8]>,
+    pub(super) values: Vec<u8>,
+}
+
+/// The head of a DLManagedTensor, whose tensor has 48 bytes.
+#[repr(C)]
+pub(super) struct Managed {
+    pub(super) tensor: [u64; 6],
+    pub(super) context: *mut c_void,
+    pub(super) deleter: unsafe extern "C" fn(*mut c_void),
+}
+
+/// A stream as a call names it, and who that is just now.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) handle: cvc_stream_t,
+    pub(super) stream: StreamId,
+    pub(super) pointer: &'static Stream,
+    /// The slot, or one of the default streams.
+    pub(super) name: u16,
+}
+
+pub struct Runner {
+    pub(super) watch: Watch,
+    pub(super) model: Model,
+    pub(super) threads: Threads,
+    pub(super) caches: Vec<cvc_cache_t>,
+    pub(super) own_indexes: [Vec<IndexId>; THREADS as usize],
+    pub(super) streams: [Option<NamedStream>; STREAMS as usize],
+    pub(super) pointers: Vec<&'static Stream>,
+    /// By slot and thread, who a name last was.
+    pub(super) known_as: HashMap<(u16, usize, usize), StreamId>,
+    pub(super) per_thread_used: [bool; THREADS as usize],
+    pub(super) events: [cvc_event_t; EVENTS as usize],
+    pub(super) recorded: [Option<Recorded>; EVENTS as usize],
+    pub(super) tensors: [Option<Tensor>; TENSORS as usize],
+    pub(super) images: [Option<Image>; IMAGES as usize],
+    pub(super) batches: [Option<Batch>; BATCHES as usize],
+    pub(super) exports: [Option<Export>; EXPORTS as usize],
+    /// By memory.
+    pub(super) values: Vec<Option<Vec<u8>>>,
+    pub(super) references: Vec<u32>,
+    pub(super) addresses: Vec<Option<u64>>,
+    pub(super) lent: Vec<bool>,
+    pub(super) ids: HashMap<u64, MemoryId>,
+    pub(super) sources: Vec<Box<[u8]>>,
+    pub(super) downloads: Vec<Download>,
+    pub(super) planned: Option<usize>,
+    pub(super) fault_was_hit: bool,
+    /// A fault was hit since all was settled.
+    pub(super) doubtful: bool,
+    pub(super) last_status: i32,
+    /// The library did what may or may not evict: after this step everything is settled.
+    pub(super) unsure: bool,
+    pub(super) views: u64,
+    pub(super) counted: [Totals; 2],
+    pub(super) tally: Tally,
+}
+
+pub(super) fn set_limit(cache: cvc_cache_t, device: usize, bytes: i64) -> i32 {
+    // SAFETY: no preconditions.
+    unsafe { cvc_cache_set_limit(cache, device as i32, bytes) }
+}
+
+pub fn stats_of(cache: cvc_cache_t, device: usize) -> cvc_cache_stats_t {
+    // SAFETY: plain numbers.
+    let mut stats: cvc_cache_stats_t = unsafe { std::mem::zeroed() };
+    stats.struct_size = std::mem::size_of_val(&stats);
+    // SAFETY: a place for the result.
+    ok(unsafe { cvc_cache_stats(cache, device as i32, &mut stats) });
+    stats
+}
+
+pub(super) fn totals(of: &cvc_cache_stats_t) -> Totals {
+    Totals {
+        limit: of.limit_bytes,
+        bytes: of.bytes,
+        count: of.count,
+        live: (of.live_count, of.live_bytes),
+        unindexed: (of.unindexed_count, of.unindexed_bytes),
+        idle: (of.idle_count, of.idle_bytes),
+        pending: (of.pending_count, of.pending_bytes),
+        exact: of.hits_exact,
+        fit: of.hits_fit,
+        pending_hits: of.hits_pending,
+        misses: of.misses,
+        evictions: of.evictions,
+        driver: of.driver_bytes,
+    }
+}
+
+pub(super) fn text(into: &mut [c_char], from: &str) {
+    for (place, letter) in into.iter_mut().zip(from.bytes()) {
+        *place = letter as c_char;
+    }
+}
+
+pub(super) fn desc_of(
+    shape: &[i64],
+    dtype: &str,
+    layout: &str,
+    device: usize,
+) -> cvc_tensor_desc_t {
+    // SAFETY: plain numbers.
+    let mut desc: cvc_tensor_desc_t = unsafe { std::mem::zeroed() };
+    desc.struct_size = std::mem::size_of_val(&desc);
+    desc.device = device as i32;
+    desc.rank = shape.len() as i32;
+    desc.shape[..shape.len()].copy_from_slice(shape);
+    desc.dtype = match dtype {
+        "U8" => CVC_DTYPE_U8,
+        "S32" => CVC_DTYPE_S32,
+        _ => CVC_DTYPE_F32,
+    };
+    text(&mut desc.layout, layout);
+    desc
+}
+
+/// What a flip gives: 0 turns rows about, 1 columns, -1 both, any other code copies.
+pub fn flipped(values: &[u8], [outer, height, width, element]: [usize; 4], code: i32) -> Vec<u8> {
+    let mut result = Vec::with_capacity(values.len());
+    for plane in 0..outer {
+        for y in 0..height {
+            let from_y = match code {
+                0 | -1 => height - 1 - y,
+                _ => y,
+            };
+            for x in 0..width {
+                let from_x = match code {
+                    1 | -1 => width - 1 - x,
+                    _ => x,
+                };
+                let from = ((plane * height + from_y) * width + from_x) * element;
+                result.extend_from_slice(&values[from..from + element]);
+            }
+        }
+    }
+    result
+}
+
+impl Runner {
+    pub fn begin(watch: Watch) -> Runner {
+        let mut runner = Runner {
+            watch,
+            model: Model::default(),
+            threads: Threads::default(),
+            caches: Vec::new(),
+            own_indexes: Default::default(),
+            streams: Default::default(),
+            pointers: Vec::new(),
+            known_as: HashMap::new(),
+            per_thread_used: [false; THREADS as usize],
+            events: [null_mut(); EVENTS as usize],
+            recorded: Default::default(),
+            tensors: Default::default(),
+            images: Default::default(),
+            batches: Default::default(),
+            exports: Default::default(),
+            values: Vec::new(),
+            references: Vec::new(),
+            addresses: Vec::new(),
+            lent: Vec::new(),
+            ids: HashMap::new(),
+            sources: Vec::new(),
+            downloads: Vec::new(),
+            planned: None,
+            fault_was_hit: false,
+            doubtful: false,
+            last_status: CVC_STATUS_OK,
+            unsure: false,
+            views: 0,
+            counted: Default::default(),
+            tally: Tally::default(),
+        };
+        runner.model.exact = watch == Watch::EachStep;
+        runner.add_cache(default_cache(), FIRST_LIMIT);
+        runner.counted = runner.model.counters[0];
+        for event in &mut runner.events {
+            // SAFETY: a place for the result.
+            ok(unsafe { cvc_event_create(0, 0, event) });
+        }
+        runner
+    }
+
+    pub(super) fn add_cache(&mut self, cache: cvc_cache_t, limit: i64) {
+        let id = self.model.new_cache([limit as u64; 2]);
+        self.caches.push(cache);
+        for device in 0..2 {
+            ok(set_limit(cache, device, limit));
+            self.take_counters(id, device);
+        }
+        for thread in 0..THREADS as usize {
+            if self.threads.runs(thread) {
+                self.make_index(thread, id);
+            }
+        }
+    }
+
+    /// The model counts on from what the library has counted.
+    pub(super) fn take_counters(&mut self, cache: CacheId, device: usize) -> cvc_cache_stats_t {
+        let now = stats_of(self.caches[cache], device);
+        self.model.counters[cache][device] = Totals {
+            exact: now.hits_exact,
+            fit: now.hits_fit,
+            pending_hits: now.hits_pending,
+            misses: now.misses,
+            evictions: now.evictions,
+            ..Totals::default()
+        };
+        now
+    }
+
+    /// The thread's index of the cache, made by its first look.
+    pub(super) fn make_index(&mut self, thread: usize, cache: CacheId) {
+        let handle = self.caches[cache];
+        self.threads.on(thread, || {
+            let mut count = 0;
+            // SAFETY: a place for the result.
+            ok(unsafe { cvc_cache_count(handle, 0, CVC_SCOPE_LOCAL, &mut count) });
+        });
+        let index = self.model.new_index(cache);
+        let own = &mut self.own_indexes[thread];
+        own.resize(own.len().max(cache + 1), NO_INDEX);
+        own[cache] = index;
+    }
+
+    pub(super) fn begin_thread(&mut self, thread: usize) {
+        if self.threads.runs(thread) {
+            return;
+        }
+        self.threads.begin(thread);
+        for cache in 0..self.caches.len() {
+            if !self.model.caches[cache].closed {
+                self.make_index(thread, cache);
+            }
+        }
+    }
+
+    /// `None`: the cache was closed before the thread used it.
+    pub(super) fn index(&self, thread: usize, cache: CacheId) -> Option<IndexId> {
+        let index = self.own_indexes[thread].get(cache).copied();
+        index.filter(|index| *index != NO_INDEX)
+    }
+
+    pub(super) fn cache(&self, number: u16) -> Option<CacheId> {
+        let open = |cache: &CacheId| !self.model.caches[*cache].closed;
+        match number {
+            0 => Some(0),
+            _ => (1..self.caches.len()).rev().find(open),
+        }
+    }
+
+    // ---- calls -----------------------------------------------------------------------------------------------------
+
+    /// Makes a call on the thread. Whether it succeeded; it may fail only where a fault was hit, or as `allowed` says.
+    pub(super) fn call(
+        &mut self,
+        thread: usize,
+        allowed: &[i32],
+        job: impl FnOnce() -> i32,
+    ) -> bool {
+        let (status, text) = self.threads.on(thread, || {
+            let status = job();
+            let failed = status != CVC_STATUS_OK;
+            (status, if failed { message() } else { String::new() })
+        });
+        self.last_status = status;
+        self.look_for_a_fault();
+        // Work whose event could not be recorded is in the way of whoever has to wait for it.
+        let in_the_way = self.doubtful && status == CVC_STATUS_INVALID_STREAM;
+        let may_fail = self.fault_was_hit || in_the_way || allowed.contains(&status);
+        if status == CVC_STATUS_OK || may_fail {
+            return status == CVC_STATUS_OK;
+        }
+        panic!("status {status}: {text}");
+    }
+
+    pub(super) fn look_for_a_fault(&mut self) {
+        let Some(call) = self.planned else {
+            return;
+        };
+        let mut hits = 0;
+        // SAFETY: a place for the result.
+        ok(unsafe { cvc_host_fault_hits(&mut hits) });
+        if hits > 0 {
+            self.tally.faults[call] += 1;
+            self.end_plan();
+            self.fault_was_hit = true;
+            self.doubtful = true;
+            self.model.exact = false;
+            self.model.forget_order();
+        }
+    }
+
+    pub(super) fn end_plan(&mut self) {
+        self.planned = None;
+        // SAFETY: no preconditions.
+        ok(unsafe { cvc_host_fault_clear() });
+    }
+
+    /// The stream of that name for work on `device`, as the thread sees it.
+    pub(super) fn stream(&mut self, name: u16, device: usize, thread: usize) -> Option<Place> {
+        let handle: StreamHandle = match name {
+            // In a call the default streams are those of the thread's current device.
+            LEGACY if device == 0 => 1,
+            PER_THREAD if device == 0 => 2,
+            _ => {
+                let named = self.streams.get(name as usize)?.as_ref()?;
+                if named.device != device {
+                    return None;
+                }
+                named.handle
+            }
+        };
+        let resolve = || timeline::resolve(handle, device as i32);
+        let pointer = self.threads.on(thread, resolve).ok();
+        self.look_for_a_fault();
+        let pointer = pointer?;
+        let whose = if name == PER_THREAD { thread } else { 0 };
+        self.per_thread_used[thread] |= name == PER_THREAD;
+        let key = (name, whose, device);
+        let known = self.known_as.get(&key).copied();
+        let same = |id: &StreamId| std::ptr::eq(self.pointers[*id], pointer);
+        let stream = known.filter(same).unwrap_or_else(|| {
+            self.pointers.push(pointer);
+            let (last, seen) = (pointer.last_submitted(), pointer.completed());
+            self.model.new_stream(last, seen)
+        });
+        self.known_as.insert(key, stream);
+        self.model.last[stream] = pointer.last_submitted();
+        Some(Place {
+            handle: std::ptr::without_provenance_mut(handle),
+            stream,
+            pointer,
+            name,
+        })
+    }
+
+    pub(super) fn forget_name(&mut self, name: u16) {
+        self.known_as.retain(|(known, _, _), _| *known != name);
+    }
+
+    pub(super) fn see(&mut self) {
+        for (seen, pointer) in self.model.seen.iter_mut().zip(&self.pointers) {
+            *seen = pointer.completed();
+        }
+    }
+
+    /// Work was queued, or failed to be, that reads and writes these.
+    pub(super) fn submitted(&mut self, place: Place, thread: usize, accesses: &[(MemoryId, bool)]) {
+        let mut each: Vec<(MemoryId, bool)> = accesses.to_vec();
+        each.sort_by_key(|(memory, write)| (*memory, !*write));
+        each.dedup_by_key(|(memory, _)| *memory);
+        for (memory, write) in &each {
+            self.model.begin_access(*memory, place.stream, *write);
+        }
+        let sequence = place.pointer.last_submitted();
+        for (memory, write) in &each {
+            self.model
+                .end_access(*memory, place.stream, *write, sequence);
+        }
+        if let (Some((first, _)), true) = (each.first(), self.model.exact) {
+            let Memory { cache, device, .. } = self.model.memories[*first];
+            // A closed cache keeps nothing, and its threads have indexes of it only where they had.
+            if let Some(index) = self.index(thread, cache) {
+                self.model.retire(cache, index, device);
+            }
+        }
+    }
+
+    pub(super) fn judged<T>(&self, judged: Result<T, String>) -> T {
+        match judged {
+            Ok(value) => value,
+            Err(text) => panic!("the model says: {text}"),
+        }
+    }
+
+    /// The library gave an object, with this id: memory that it kept, or new memory.
+    pub(super) fn obtained(&mut self, id: u64, wanted: &Wanted) -> MemoryId {
+        let known = self.ids.get(&id).copied();
+        let memory = match known {
+            Some(memory) => {
+                let judged = self.model.reuse(wanted, memory);
+                match self.judged(judged) {
+                    Reuse::Clear => {}
+                    Reuse::Unclear => self.unsure = true,
+                    Reuse::ByShortage => {
+                        self.explained_by_shortage(wanted, "a wait below the limit");
+                    }
+                }
+                memory
+            }
+            None => {
+                let judged = self.model.new_memory(wanted);
+                let memory = self.judged(judged);
+                self.ids.insert(id, memory);
+                self.values.push(None);
+                self.references.push(0);
+                self.addresses.push(None);
+                self.lent.push(false);
+                memory
+            }
+        };
+        self.values[memory] = None;
+        self.references[memory] = 1;
+        memory
+    }
+
+    /// Only a driver that may have had no memory explains what happened.
+    pub(super) fn explained_by_shortage(&mut self, wanted: &Wanted, what: &str) {
+        let (taken, bytes) = (self.model.driver[wanted.device], wanted.bytes);
+        // Memory is in pieces: half of the device may be free and no piece large enough.
+        assert!(
+            taken + bytes > DEVICE_BYTES / 2,
+            "{what}, with {taken} of {DEVICE_BYTES} bytes taken"
+        );
+        self.unsure = true;
+    }
+
+    pub(super) fn refused(&mut self, wanted: &Wanted) {
+        if !self.doubtful {
+            self.tally.out_of_memory += 1;
+            let judged = self.model.refused(wanted);
+            self.judged(judged);
+            if self.model.exact {
+                self.explained_by_shortage(wanted, "out of memory");
+            }
+        }
+    }
+
+    pub(super) fn let_go(&mut self, memory: MemoryId, thread: usize) {
+        self.references[memory] -= 1;
+        if self.references[memory] == 0 {
+            let cache = self.model.memories[memory].cache;
+            let index = self.index(thread, cache);
+            let after = self
+                .pointers
+                .iter()
+                .map(|pointer| pointer.completed())
+                .collect();
+            self.model.release(memory, index, after);
+        }
+    }
+
+    pub(super) fn wanted(
+        &self,
+        thread: usize,
+        cache: CacheId,
+        device: usize,
+        form: &Form,
+        place: Option<Place>,
+    ) -> Wanted {
+        let index = self.index(thread, cache);
+        Wanted {
+            cache,
+            index: index.unwrap_or(NO_INDEX),
+            device,
+            class: form.class,
+            shape: form.shape,
+            bytes: form.bytes,
+            stream: place.map(|place| place.stream),
+        }
+    }
+
+    pub(super) fn tensor_id(&self, handle: cvc_tensor_t) -> u64 {
+        let mut id = 0;
+        // SAFETY: a handle and a place for the result.
+        ok(unsafe { cvc_tensor_get_id(handle, &mut id) });
+        id
+    }
+
+    /// No other memory that exists has these bytes.
+    pub(super) fn note_address(&mut self, memory: MemoryId, handle: cvc_tensor_t) {
+        let (start, new) = (data(handle), &self.model.memories[memory]);
+        self.addresses[memory] = Some(start);
+        for (other, address) in self.addresses.iter().enumerate() {
+            let (Some(address), of) = (address, &self.model.memories[other]) else {
+                continue;
+            };
+            let lives = matches!(of.state, State::Live { .. });
+            if other != memory && lives && of.device == new.device {
+                let apart = start + new.bytes <= *address || address + of.bytes <= start;
+                assert!(apart, "two live objects share bytes");
+            }
+        }
+    }
+
+    // ---- what is looked at -----------------------------------------------------------------------------------------
+
+    /// Waits for all work, ends every fault, clears every cache: from here on all is known again.
+    pub(super) fn settle(&mut self) {
+        self.end_plan();
+        self.unsure = false;
+        self.doubtful = false;
+        self.tally.settled += 1;
+        for thread in 0..THREADS as usize {
+            if self.per_thread_used[thread] && self.threads.runs(thread) {
+                let own = std::ptr::without_provenance_mut(2);
+                self.threads.on(thread, || synchronize(own));
+            }
+        }
+        for device in 0..2 {
+            // SAFETY: no preconditions.
+            ok(unsafe { cvc_device_synchronize(device, -1) });
+        }
+        for cache in 0..self.caches.len() {
+            for device in 0..2 {
+                if !self.model.caches[cache].closed {
+                    // SAFETY: no preconditions.
+                    ok(unsafe { cvc_cache_clear(self.caches[cache], device, CVC_SCOPE_GLOBAL) });
+                }
+            }
+        }
+        self.read_downloads(None);
+        self.sources.clear();
+        for (last, pointer) in self.model.last.iter_mut().zip(&self.pointers) {
+            *last = pointer.last_submitted();
+        }
+        self.see();
+        self.model.settled(true);
+        for cache in 0..self.caches.len() {
+            for device in 0..2 {
+                if !self.model.caches[cache].closed {
+                    self.take_counters(cache, device);
+                }
+            }
+        }
+        self.compare();
+        self.model.exact = self.watch == Watch::EachStep;
+    }
+
+    pub(super) fn read_downloads(&mut self, device: Option<usize>) {
+        for download in std::mem::take(&mut self.downloads) {
+            if device.is_some_and(|device| device != download.device) {
+                self.downloads.push(download);
+                continue;
+            }
+            let mut pairs = download.got.iter().zip(&download.values);
+            let wrong = pairs.position(|(got, value)| got != value);
+            let bytes = download.got.len();
+            assert_eq!(wrong, None, "a download of {bytes} bytes has a wrong value");
+            self.tally.downloads += 1;
+        }
+    }
+
+    /// Every account of every open cache, to the byte.
+    pub(super) fn compare(&mut self) {
+        // What one cache lets go when it is looked at, the driver's account shows in the others.
+        for cache in 1..self.caches.len() {
+            if !self.model.caches[cache].closed {
+                for device in 0..2 {
+                    stats_of(self.caches[cache], device);
+                }
+            }
+        }
+        for cache in 0..self.caches.len() {
+            if self.model.caches[cache].closed {
+                continue;
+            }
+            for device in 0..2 {
+                let now = stats_of(self.caches[cache], device);
+                self.look_for_a_fault();
+                if self.fault_was_hit {
+                    return;
+                }
+                let (library, model) = (totals(&now), self.model.totals(cache, device));
+                if library != model {
+                    // More was evicted than the limit asks for: only a driver without memory explains that.
+                    let nearly_full = self.model.driver[device] > DEVICE_BYTES / 2;
+                    if library.evictions > model.evictions && nearly_full {
+                        self.unsure = true;
+                        continue;
+                    }
+                    panic!(
+                        "cache {cache}, device {device}:\nlibrary {library:?}\nmodel   {model:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    pub(super) fn tally_up(&mut self) {
+        for device in 0..2 {
+            let now = totals(&stats_of(self.caches[0], device));
+            let then = self.counted[device];
+            self.tally.exact += now.exact - then.exact;
+            self.tally.fit += now.fit - then.fit;
+            self.tally.pending += now.pending_hits - then.pending_hits;
+            self.tally.misses += now.misses - then.misses;
+            self.tally.evictions += now.evictions - then.evictions;
+        }
+        self.tally.decisions = self.model.decisions;
+    }
+
+    pub(super) fn check_sums(&self) {
+        for device in 0..2 {
+            let now = stats_of(self.caches[0], device);
+            let held = now.idle_bytes + now.pending_bytes;
+            assert_eq!(now.bytes, now.live_bytes - now.unindexed_bytes + held);
+            assert!(now.driver_bytes >= now.live_bytes + held);
+        }
+    }
+
+    pub(super) fn check(&mut self) {
+        assert_no_races();
+        if self.model.exact && !self.unsure {
+            // So that the library knows all that can be known.
+            for pointer in &self.pointers {
+                if pointer.completed() != pointer.last_submitted() {
+                    pointer.poll();
+                }
+            }
+            self.look_for_a_fault();
+        }
+        if self.model.exact && !self.unsure {
+            self.see();
+            self.model.look();
+            self.compare();
+        } else if self.tally.steps % 8 == 0 {
+            self.check_sums();
+            self.look_for_a_fault();
+        }
+        if self.unsure {
+            self.settle();
+        }
+    }
+
+    pub fn step(&mut self, step: &Step) {
+        self.tally.steps += 1;
+        self.fault_was_hit = false;
+        let thread = usize::from(step.thread % THREADS);
+        if step.what != What::EndThread {
+            self.begin_thread(thread);
+        }
+        let numbers = step.numbers;
+        match step.what {
+            What::HostStep => self.host_step(numbers[0]),
+            What::HostAll => {
+                let mut steps = 0;
+                // SAFETY: a place for the result.
+                ok(unsafe { cvc_host_step_all(&mut steps) });
+            }
+            What::Create => self.create(thread, numbers),
+            What::ReleaseTensor => self.release_tensor(thread, numbers[0]),
+            What::View => self.view(thread, numbers),
+            What::Upload => self.upload(thread, numbers),
+            What::Fill => self.fill(thread, numbers),
+            What::Flip => self.flip(thread, numbers),
+            What::FlipNew => self.flip_new(thread, numbers),
+            What::Copy => self.copy(thread, numbers),
+            What::Download => self.download(thread, numbers),
+            What::Launch => self.launch(thread, numbers),
+            What::Export => self.export(thread, numbers),
+            What::EndExport => self.end_export(thread, numbers[0]),
+            What::NewImage => self.new_image(thread, numbers),
+            What::ReleaseImage => self.release_image(thread, numbers[0]),
+            What::ImageView => self.image_view(thread, numbers),
+            What::NewBatch => self.new_batch(thread, numbers),
+            What::Push => self.push(thread, numbers),
+            What::ReleaseBatch => self.release_batch(thread, numbers[0]),
+            What::FlipBatch => self.flip_batch(thread, numbers),
+            _ => self.other_step(thread, step.what, numbers),
+        }
+        self.look_for_a_fault();
+        self.check();
+    }
+
+    pub(super) fn host_step(&mut self, number: u16) {
+        let runnable = runnable();
+        if runnable > 0 {
+            super::c_interface::step(u64::from(number) % runnable);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Many programs one after the other, what they reached, and what is told of one that fails.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::Mutex;
+
+use super::generate::generate;
+use super::print::print;
+use super::program::{Program, FAULTY_CALLS};
+use super::run::{start_backend, Runner, Tally};
+use super::shrink::Shrinker;
+
+pub const STEPS_PER_PROGRAM: usize = 1000;
+
+pub struct Failure {
+    /// The number of the step; that of the last one and 1 for what shows at the end.
+    pub step: usize,
+    pub text: String,
+}
+
+fn text_of(panic: Box<dyn std::any::Any + Send>) -> String {
+    match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(other) => other
+            .downcast::<&str>()
+            .map_or_else(|_| "a panic".into(), |text| text.to_string()),
+    }
+}
+
+pub fn run_program(program: &Program) -> Result<Tally, Failure> {
+    let mut step = 0;
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let mut runner = Runner::begin(program.watch);
+        for next in &program.steps {
+            runner.step(next);
+            step += 1;
+        }
+        runner.end()
+    }));
+    outcome.map_err(|panic| Failure {
+        step,
+        text: text_of(panic),
+    })
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+/// Runs programs of so many steps together, or the one of `CVC_SEED`.
+pub fn run_steps(steps: u64, first_seed: u64) -> Tally {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(|broken| broken.into_inner());
+    start_backend();
+    let steps = number("CVC_STEPS").unwrap_or(steps);
+    let programs = steps.div_ceil(STEPS_PER_PROGRAM as u64);
+    let seeds = match number("CVC_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => first_seed..first_seed + programs,
+    };
+    let mut all = Tally::default();
+    for seed in seeds {
+        let program = generate(seed, STEPS_PER_PROGRAM);
+        match run_program(&program) {
+            Ok(tally) => all.add(&tally),
+            Err(failure) => {
+                let Failure { step, text } = &failure;
+                eprintln!("the program of CVC_SEED={seed} failed at step {step}: {text}");
+                eprintln!("{} steps before it were right", all.steps);
+                panic!("{}", told(&mut Shrinker::new(), &program));
+            }
+        }
+    }
+    println!("{all}");
+    all
+}
+
+/// A failing program, made short, as steps and as C.
+pub fn told(shrinker: &mut Shrinker, program: &Program) -> String {
+    match shrinker.shrink(program) {
+        None => "it does not fail by itself: run the programs before it too".into(),
+        Some((short, text)) => {
+            let (steps, c) = (short.steps.len(), print(&short));
+            format!("{steps} steps are enough:\n{short}\n{text}\n{c}")
+        }
+    }
+}
+
+/// Ten million steps take every decision a thousand times.
+pub fn check_that_all_was_reached(tally: &Tally) {
+    let hardly: Vec<_> = tally
+        .counts()
+        .into_iter()
+        .filter(|(_, count)| *count < 1000)
+        .collect();
+    assert!(hardly.is_empty(), "hardly ever reached: {hardly:?}");
+}
+
+impl Tally {
+    pub fn add(&mut self, other: &Tally) {
+        let (mine, theirs) = (&mut self.decisions, &other.decisions);
+        for (sum, more) in [
+            (&mut self.steps, other.steps),
+            (&mut self.exact, other.exact),
+            (&mut self.fit, other.fit),
+            (&mut self.pending, other.pending),
+            (&mut self.misses, other.misses),
+            (&mut self.evictions, other.evictions),
+            (&mut self.out_of_memory, other.out_of_memory),
+            (&mut self.downloads, other.downloads),
+            (&mut self.threads_ended, other.threads_ended),
+            (&mut self.caches_closed, other.caches_closed),
+            (&mut self.settled, other.settled),
+            (&mut mine.exact, theirs.exact),
+            (&mut mine.fit, theirs.fit),
+            (&mut mine.pending, theirs.pending),
+            (&mut mine.waits, theirs.waits),
+            (&mut mine.new_memory, theirs.new_memory),
+            (&mut mine.steals, theirs.steals),
+            (&mut mine.owners_list, theirs.owners_list),
+            (&mut mine.evictions, theirs.evictions),
+            (&mut mine.unindexed, theirs.unindexed),
+            (&mut mine.over_the_limit, theirs.over_the_limit),
+            (&mut mine.deferred, theirs.deferred),
+        ] {
+            *sum += more;
+        }
+        for (sum, more) in self.faults.iter_mut().zip(&other.faults) {
+            *sum += more;
+        }
+    }
+
+    /// Each decision by name, and how often it was taken. The first ones are counted by the library in all programs, the
+    /// others where the model follows each step.
+    pub fn counts(&self) -> Vec<(String, u64)> {
+        let model = &self.decisions;
+        let mut counts: Vec<(String, u64)> = [
+            ("exact", self.exact),
+            ("fit", self.fit),
+            ("pending", self.pending),
+            ("miss", self.misses),
+            ("evicted", self.evictions),
+            ("out of memory", self.out_of_memory),
+            ("value compared", self.downloads),
+            ("thread ended", self.threads_ended),
+            ("settled", self.settled),
+            ("exact, followed", model.exact),
+            ("fit, followed", model.fit),
+            ("pending, followed", model.pending),
+            ("by a wait", model.waits),
+            ("new memory, followed", model.new_memory),
+            ("from an ended thread", model.steals),
+            ("by the owner's list", model.owners_list),
+            ("evicted, followed", model.evictions),
+            ("unindexed", model.unindexed),
+            ("over the limit", model.over_the_limit),
+        ]
+        .map(|(name, count)| (name.to_string(), count))
+        .into();
+        let faults = FAULTY_CALLS.iter().zip(self.faults);
+        counts.extend(faults.map(|(name, count)| (format!("fault in {name}"), count)));
+        counts
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        writeln!(f, "{} steps", self.steps)?;
+        for (name, count) in self.counts() {
+            writeln!(f, "{count:>10} {name}")?;
+        }
+        let (closed, deferred) = (self.caches_closed, self.decisions.deferred);
+        write!(
+            f,
+            "{closed:>10} cache closed, {deferred} blocks given up with work queued"
+        )
+    }
+}
