@@ -27,6 +27,8 @@ struct Style {
     watch: Watch,
     faults: bool,
     own_caches: bool,
+    /// Releases little, so that memory runs out.
+    hoards: bool,
     threads: u16,
     /// Kinds of tensors that it uses.
     kinds: &'static [u16],
@@ -35,10 +37,10 @@ struct Style {
 fn style(seed: u64) -> Style {
     const ALL: &[u16] = &[0, 1, 2, 3, 4, 5, 6, 7, 8];
     // Sizes of which few fit on the device.
-    const LARGE: &[u16] = &[4, 4, 9, 9, 1, 8];
+    const LARGE: &[u16] = &[4, 9, 9, 9, 9, 8];
     // So alike that most requests can be served by what is there.
     const ALIKE: &[u16] = &[1, 3, 3, 2, 8];
-    let own_caches = seed % 200 == 7 || (seed < 100 && seed % 20 == 7);
+    let own_caches = seed % 10 == 7;
     Style {
         watch: match seed % 4 {
             0 | 1 => Watch::EachStep,
@@ -48,6 +50,7 @@ fn style(seed: u64) -> Style {
         },
         faults: matches!(seed % 8, 3 | 5),
         own_caches,
+        hoards: seed / 4 % 4 == 0,
         threads: if seed / 8 % 3 == 0 { 1 } else { THREADS },
         kinds: match seed / 4 % 4 {
             0 if seed % 4 == 2 => LARGE,
@@ -90,6 +93,7 @@ pub fn generate(seed: u64, steps: usize) -> Program {
             batches: [false; BATCHES as usize],
             exports: [false; EXPORTS as usize],
         },
+        next: Vec::new(),
     };
     let mut program = Program {
         watch: generator.style.watch,
@@ -114,6 +118,8 @@ struct Generator {
     random: Random,
     style: Style,
     slots: Slots,
+    /// Steps that come before any other, the last one first.
+    next: Vec<Step>,
 }
 
 impl Generator {
@@ -180,12 +186,23 @@ impl Generator {
     }
 
     fn step(&mut self) -> Step {
+        if let Some(step) = self.next.pop() {
+            return step;
+        }
         let thread = match self.random.below(5) {
             0 => self.random.below(self.style.threads),
             _ => 0,
         };
         let number = (self.random.next() >> 17) as u16;
-        let (what, numbers) = match self.random.below(1000) {
+        let choice = match self.random.below(1000) {
+            // Instead of some of the steps of the host.
+            0..=24 if self.style.faults => 977,
+            25..=34 if self.style.own_caches => 974,
+            35..=39 if self.style.own_caches => 998,
+            370..=449 if self.style.hoards => 260,
+            choice => choice,
+        };
+        let (what, numbers) = match choice {
             choice @ 0..=229 => self.host(choice, number),
             choice @ 230..=259 => self.of_streams(choice, number),
             choice @ 260..=839 => self.of_tensors(choice, number),
@@ -335,6 +352,31 @@ impl Generator {
         }
     }
 
+    /// A cache's end, most often while it holds what queued work still uses.
+    fn close_with_work_queued(&mut self) -> (What, [u16; 4]) {
+        let (place, kind, stream) = (
+            self.place(),
+            self.random.of(self.style.kinds),
+            self.stream(),
+        );
+        if place < FIRST_TENSOR_OF_DEVICE_1 {
+            self.slots.tensors[place as usize] = None;
+            for (what, numbers) in [
+                (What::EndCache, [0; 4]),
+                (What::ReleaseTensor, [place, 0, 0, 0]),
+                (What::Upload, [place, stream, 7, 0]),
+                (What::Create, [place, kind, stream, 1]),
+            ] {
+                self.next.push(Step {
+                    what,
+                    thread: 0,
+                    numbers,
+                });
+            }
+        }
+        (What::NewCache, [4, 0, 0, 0])
+    }
+
     fn of_caches(&mut self, choice: u16, number: u16) -> (What, [u16; 4]) {
         let (cache, device) = (self.cache(), self.device());
         match choice {
@@ -345,13 +387,17 @@ impl Generator {
             962 => (What::Trim, [device, 0, 0, 0]),
             963..=965 => (What::Count, [cache, 0, 0, 0]),
             972..=973 => (What::Detach, [cache, 0, 0, 0]),
+            // More of the steps of the host are these there.
             974..=976 if self.style.own_caches => (What::NewCache, [self.limit(), 0, 0, 0]),
-            977..=978 if self.style.own_caches => (What::EndCache, [0; 4]),
-            979..=994 if self.style.faults => {
-                let call = self.random.below(FAULTY_CALLS.len() as u16);
-                (What::Fault, [call, number % 3, number / 3 % 2, 0])
+            998..=999 if self.style.own_caches => self.close_with_work_queued(),
+            977..=992 if self.style.faults => {
+                // Those that few steps reach are planned more often.
+                let rare: &[u16] = &[0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 9, 9, 9, 10, 10, 10, 10];
+                let call = self.random.of(rare);
+                let skip = if call < 8 { number % 3 } else { 0 };
+                (What::Fault, [call, skip, number / 3 % 2, 0])
             }
-            995..=996 if self.style.faults => (What::Settle, [0; 4]),
+            993..=997 if self.style.faults => (What::Settle, [0; 4]),
             997 if self.style.watch == Watch::Seldom => (What::Settle, [0; 4]),
             _ => (What::HostStep, [number, 0, 0, 0]),
         }

@@ -28,8 +28,14 @@ fn two_hundred_thousand_steps() {
 #[test]
 #[ignore = "takes minutes"]
 fn ten_million_steps() {
-    let tally = suite::run_steps(10_000_000, 1_000);
-    suite::check_that_all_was_reached(&tally);
+    let counts = suite::run_in_parts(10_000_000, 1_000, "a_part_of_ten_million_steps");
+    suite::check_that_all_was_reached(&counts);
+}
+
+#[test]
+#[ignore = "a part of the others"]
+fn a_part_of_ten_million_steps() {
+    suite::run_part();
 }
 
 /// Programs of every kind, so that each statement is there.

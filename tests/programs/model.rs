@@ -426,6 +426,11 @@ impl Model {
 
     /// Makes room with what the calling thread and ended threads hold.
     fn enforce(&mut self, cache: CacheId, index: IndexId, device: usize, room: u64) {
+        for index in [index, self.caches[cache].shared] {
+            if !self.has_room(cache, device, room) {
+                self.take_in(index);
+            }
+        }
         self.evict(cache, index, device, room);
         self.evict(cache, self.caches[cache].shared, device, room);
     }
@@ -489,6 +494,16 @@ impl Model {
 
     /// The library gave memory that it held.
     pub fn reuse(&mut self, wanted: &Wanted, id: MemoryId) -> Judged<Reuse> {
+        if self.exact {
+            self.take_in(wanted.index);
+        } else {
+            // What other threads released may have been taken in since.
+            let lists = self.indexes.iter_mut().map(|index| &mut index.remote);
+            for list in lists.filter(|list| list.contains(&id)) {
+                list.retain(|released| *released != id);
+                self.memories[id].state = State::Held { transient: true };
+            }
+        }
         let memory = &self.memories[id];
         if let State::Live { .. } = memory.state {
             return Err(format!(
@@ -507,6 +522,7 @@ impl Model {
         if !self.exact {
             self.memories[id].state = State::Live { indexed: false };
             self.memories[id].shape = wanted.shape;
+            self.memories[id].owner = wanted.index;
             self.held.retain(|held| *held != id);
             if !self.present.contains(&id) {
                 self.present.push(id);
@@ -653,6 +669,7 @@ impl Model {
     pub fn new_memory(&mut self, wanted: &Wanted) -> Judged<MemoryId> {
         let mut indexed = false;
         if self.exact {
+            self.take_in(wanted.index);
             self.must_not_find(wanted)?;
             indexed = self.index_room(wanted);
             if !indexed {
@@ -770,14 +787,19 @@ impl Model {
         self.held.push(id);
     }
 
+    /// What other threads released.
+    fn take_in(&mut self, index: IndexId) {
+        for id in std::mem::take(&mut self.indexes[index].remote) {
+            self.hold(id, true);
+        }
+    }
+
     fn take_in_remote(&mut self, cache: CacheId) {
         for index in 0..self.indexes.len() {
             if self.indexes[index].cache != cache {
                 continue;
             }
-            for id in std::mem::take(&mut self.indexes[index].remote) {
-                self.hold(id, true);
-            }
+            self.take_in(index);
         }
     }
 
@@ -789,17 +811,20 @@ impl Model {
         }
     }
 
-    /// What each submission does for the calling thread.
-    pub fn retire(&mut self, cache: CacheId, index: IndexId, device: usize) {
-        for index in [index, self.caches[cache].shared] {
-            self.retire_index(cache, index, device);
+    /// What each submission does for the calling thread, where it sees that something waits to go.
+    pub fn retire(&mut self, cache: CacheId, index: Option<IndexId>, device: usize) {
+        for index in index.into_iter().chain([self.caches[cache].shared]) {
+            let held = self.of_index(&self.held, index, device);
+            let transient = State::Held { transient: true };
+            let waits = held.iter().any(|id| self.memories[*id].state == transient);
+            if waits || !self.has_room(cache, device, 0) {
+                self.retire_index(cache, index, device);
+            }
         }
     }
 
     fn retire_index(&mut self, cache: CacheId, index: IndexId, device: usize) {
-        for id in std::mem::take(&mut self.indexes[index].remote) {
-            self.hold(id, true);
-        }
+        self.take_in(index);
         self.drop_done_transients(index, device);
         self.evict(cache, index, device, 0);
     }
@@ -824,9 +849,7 @@ impl Model {
     pub fn clear(&mut self, cache: CacheId, device: usize, own: Option<IndexId>) {
         let indexes = own.map_or_else(|| self.all_indexes(cache), |index| vec![index]);
         for index in indexes {
-            for id in std::mem::take(&mut self.indexes[index].remote) {
-                self.hold(id, true);
-            }
+            self.take_in(index);
             self.unindex_live(index, device);
             for id in self.of_index(&self.held, index, device) {
                 self.leave(id);

@@ -524,7 +524,9 @@ impl Runner {
         let (Some(source), Some(codes), None) = (source, codes, &self.batches[to]) else {
             return;
         };
-        if source.images.iter().any(|(image, _)| self.lent[*image]) {
+        // After a fault the capacities of several new objects could not be told.
+        let lent = source.images.iter().any(|(image, _)| self.lent[*image]);
+        if lent || self.doubtful {
             return;
         }
         let Some(place) = self.stream(name, 0, thread) else {

@@ -511,10 +511,12 @@ impl Runner {
         }
         if let (Some((first, _)), true) = (each.first(), self.model.exact) {
             let Memory { cache, device, .. } = self.model.memories[*first];
-            // A closed cache keeps nothing, and its threads have indexes of it only where they had.
-            if let Some(index) = self.index(thread, cache) {
-                self.model.retire(cache, index, device);
-            }
+            let of_one = |(id, _): &(MemoryId, bool)| self.model.memories[*id].cache == cache;
+            // Whichever object comes first in memory decides whose entries retire.
+            self.unsure |= !each.iter().all(of_one);
+            // A thread that began after a cache was closed has had no index of it.
+            let index = self.index(thread, cache);
+            self.model.retire(cache, index, device);
         }
     }
 
@@ -543,6 +545,7 @@ impl Runner {
             None => {
                 let judged = self.model.new_memory(wanted);
                 let memory = self.judged(judged);
+                self.learn_capacity(memory);
                 self.ids.insert(id, memory);
                 self.values.push(None);
                 self.references.push(0);
@@ -554,6 +557,23 @@ impl Runner {
         self.values[memory] = None;
         self.references[memory] = 1;
         memory
+    }
+
+    /// A call that failed by a fault may have left memory behind that nobody saw; what it holds, the account tells.
+    pub(super) fn learn_capacity(&mut self, memory: MemoryId) {
+        if !self.doubtful {
+            return;
+        }
+        let Memory { cache, device, .. } = self.model.memories[memory];
+        if !self.model.caches[cache].closed {
+            let all = stats_of(self.caches[cache], device).live_bytes;
+            let live = self.model.memories.iter().zip(&self.references);
+            let others = live
+                .filter(|(of, count)| **count > 0 && of.cache == cache && of.device == device)
+                .map(|(of, _)| of.bytes)
+                .sum::<u64>();
+            self.model.memories[memory].bytes = all - others;
+        }
     }
 
     /// Only a driver that may have had no memory explains what happened.
@@ -627,8 +647,7 @@ impl Runner {
             let (Some(address), of) = (address, &self.model.memories[other]) else {
                 continue;
             };
-            let lives = matches!(of.state, State::Live { .. });
-            if other != memory && lives && of.device == new.device {
+            if other != memory && self.references[other] > 0 && of.device == new.device {
                 let apart = start + new.bytes <= *address || address + of.bytes <= start;
                 assert!(apart, "two live objects share bytes");
             }

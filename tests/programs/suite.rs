@@ -1,6 +1,8 @@
 //! Many programs one after the other, what they reached, and what is told of one that fails.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
 
 use super::generate::generate;
@@ -85,13 +87,72 @@ pub fn told(shrinker: &mut Shrinker, program: &Program) -> String {
     }
 }
 
-/// Ten million steps take every decision a thousand times.
-pub fn check_that_all_was_reached(tally: &Tally) {
-    let hardly: Vec<_> = tally
-        .counts()
-        .into_iter()
-        .filter(|(_, count)| *count < 1000)
-        .collect();
+/// The first seed of a part of the long run.
+const FIRST_SEED: &str = "CVC_FIRST_SEED";
+const STEPS_PER_PART: u64 = 250_000;
+
+/// A part of `run_in_parts`, in the process that it starts.
+pub fn run_part() {
+    if let Some(seed) = number(FIRST_SEED) {
+        run_steps(STEPS_PER_PART, seed);
+    }
+}
+
+/// Runs programs in processes of their own, as many at a time as there are cores: the race checker remembers every stream
+/// that a process ever had. `child`: the test that calls `run_part`. Returns how often each decision was taken.
+pub fn run_in_parts(steps: u64, first_seed: u64, child: &str) -> Vec<(String, u64)> {
+    let steps = number("CVC_STEPS").unwrap_or(steps);
+    let parts = steps.div_ceil(STEPS_PER_PART);
+    let next = AtomicU64::new(0);
+    let sums = Mutex::new(Vec::<(String, u64)>::new());
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let work = || loop {
+        let part = next.fetch_add(1, Ordering::Relaxed);
+        if part >= parts {
+            return;
+        }
+        let seed = first_seed + part * (STEPS_PER_PART / STEPS_PER_PROGRAM as u64);
+        let output = Command::new(std::env::current_exe().expect("a test knows its program"))
+            .args([child, "--exact", "--ignored", "--nocapture"])
+            .env(FIRST_SEED, seed.to_string())
+            .env("CVC_STEPS", STEPS_PER_PART.to_string())
+            .output()
+            .expect("a process can be started");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success(),
+            "the part from seed {seed}: {}\n{text}{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let mut sums = sums.lock().unwrap_or_else(|broken| broken.into_inner());
+        for line in text.lines() {
+            let Some((count, name)) = line.trim().split_once(' ') else {
+                continue;
+            };
+            let Ok(count) = count.parse::<u64>() else {
+                continue;
+            };
+            match sums.iter_mut().find(|(known, _)| known == name) {
+                Some((_, sum)) => *sum += count,
+                None => sums.push((name.to_string(), count)),
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
+    let sums = sums
+        .into_inner()
+        .unwrap_or_else(|broken| broken.into_inner());
+    for (name, sum) in &sums {
+        println!("{sum:>10} {name}");
+    }
+    sums
+}
+
+/// So many steps take every decision a thousand times.
+pub fn check_that_all_was_reached(counts: &[(String, u64)]) {
+    assert!(!counts.is_empty(), "nothing was run");
+    let hardly: Vec<_> = counts.iter().filter(|(_, count)| *count < 1000).collect();
     assert!(hardly.is_empty(), "hardly ever reached: {hardly:?}");
 }
 
@@ -143,6 +204,8 @@ impl Tally {
             ("value compared", self.downloads),
             ("thread ended", self.threads_ended),
             ("settled", self.settled),
+            ("cache closed", self.caches_closed),
+            ("given up with work queued", model.deferred),
             ("exact, followed", model.exact),
             ("fit, followed", model.fit),
             ("pending, followed", model.pending),
@@ -168,10 +231,6 @@ impl std::fmt::Display for Tally {
         for (name, count) in self.counts() {
             writeln!(f, "{count:>10} {name}")?;
         }
-        let (closed, deferred) = (self.caches_closed, self.decisions.deferred);
-        write!(
-            f,
-            "{closed:>10} cache closed, {deferred} blocks given up with work queued"
-        )
+        Ok(())
     }
 }
