@@ -66,7 +66,7 @@ cp scripts/common.sh "$BUNDLE/scripts/"
 cp scripts/gpu_run.sh "$BUNDLE/run.sh"
 mebibytes=$(du -sm "$BUNDLE" | cut -f 1)
 du -sh "$BUNDLE"/*
-say "build/gpu has $mebibytes MiB; copy it and run: ./run.sh tests sanitizers kernels bench"
+say "build/gpu has $mebibytes MiB; copy it and run: ./run.sh tests sanitizers order kernels bench"
 [ "$mebibytes" -le "$MAX_MIB" ] || {
   say "that is more than $MAX_MIB MiB"
   exit 1

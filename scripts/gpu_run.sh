@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs what `make gpu-bundle` collected on a machine with a GPU: `run.sh tests sanitizers kernels bench`, or some of these.
+# Runs what `make gpu-bundle` collected on a machine with a GPU: `run.sh tests sanitizers order kernels bench`, or some of
+# these.
 # Where OUT names a folder, the whole log is left there.
 set -uo pipefail
 python=${PYTHON:-python3}
@@ -45,6 +46,12 @@ each_c_test() {
   rm -f "$results"
   echo "test result: done. $good passed; $bad failed;"
   [ "$good" -gt 0 ] && [ "$bad" -eq 0 ]
+}
+
+# One of c_tests by itself; its closing line is made one that common.sh counts.
+one_program() {
+  cd "$ROOT/c_tests"
+  "./$1" && echo "test result: done. 1 passed; 0 failed;"
 }
 
 rust_tests() {
@@ -108,10 +115,12 @@ for step in "${@:-tests}"; do
         stage "$tool" each_c_test "$SANITIZER" --tool "$tool" --error-exitcode 1
       done
       ;;
+    # Two minutes of the test that `tests` runs for two seconds.
+    order) CVC_ORDER_SECONDS=120 stage order one_program test_cuda_order ;;
     kernels) stage kernels kernels ;;
     bench) stage bench run_benches ;;
     *)
-      say "$step is not known; tests, sanitizers, kernels and bench are"
+      say "$step is not known; tests, sanitizers, order, kernels and bench are"
       exit 2
       ;;
   esac

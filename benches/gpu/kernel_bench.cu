@@ -266,7 +266,8 @@ void bench_preprocess(const buffers &memory, const char *name, int batch, double
   }
   resize_work work(224, 224, filter::linear, batch);
   work.place(memory, 0);
-  plan_resize(work.params, work.most_taps());
+  const std::vector<int> most = work.most_taps();
+  cvc_plan_resize(&work.params, 0, most[0], most[1], 1, block_shared_bytes());
   cvc_preprocess_params params{};
   cvc_preprocess_finish &finish = params.finish;
   finish.convert_kind = finish.dst_kind = cvc_kind_f32;

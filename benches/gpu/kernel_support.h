@@ -66,13 +66,15 @@ void launch(void (*kernel)(Params), const Params &params, int64_t blocks, size_t
     }                                                                                                        \
   } while (0)
 
-// As the library counts: two blocks of a multiprocessor, of whose memory the driver keeps 1 KiB each.
+// As the library counts: two blocks of a multiprocessor, of whose memory the driver keeps 1 KiB each, or 64
+// KiB.
 inline int block_shared_bytes() {
   int of_block = 0, of_multiprocessor = 0;
   CUDA_CHECK(cudaDeviceGetAttribute(&of_block, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
   CUDA_CHECK(cudaDeviceGetAttribute(&of_multiprocessor, cudaDevAttrMaxSharedMemoryPerMultiprocessor, 0));
   const int of_two = of_multiprocessor / 2 - 1024;
-  return of_block < of_two ? of_block : of_two;
+  const int both = of_block < of_two ? of_block : of_two;
+  return both < 64 << 10 ? 64 << 10 : both;
 }
 inline void *device_allocate(size_t bytes) {
   void *memory = nullptr;

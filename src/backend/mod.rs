@@ -123,7 +123,8 @@ pub trait Backend: Send + Sync {
     fn kind(&self) -> BackendKind;
     fn device_count(&self) -> i32;
     fn device_info(&self, device: i32) -> Result<DeviceInfo>;
-    /// Shared memory that a kernel's block can have where two of them are to be on a multiprocessor. Calls no driver.
+    /// Shared memory that a kernel's block can have: `LEAST_SHARED_BYTES`, or more where a multiprocessor has that for each of
+    /// two blocks. Calls no driver.
     fn block_shared_bytes(&self, device: i32) -> u32 {
         let _ = device;
         LEAST_SHARED_BYTES

@@ -47,7 +47,8 @@ pub extern "C" fn cvc_stream_destroy(stream: cvc_stream_t) -> cvc_status_t {
 }
 
 /// Tells the library that a stream of somebody else lives until `cvc_stream_unregister`, so that it may order work on it
-/// at any time. Without it such a stream is touched only in calls that pass it, each of which records an event there.
+/// at any time. Without it such a stream is touched only in calls that pass it, each of which records an event there, and
+/// calls that pass it while it captures give `CVC_STATUS_CAPTURING`: it cannot be asked then who it is.
 ///
 /// @param flags 0 or `CVC_STREAM_ANNOUNCES_CAPTURES`, which is accepted; captures are looked for in any case
 #[no_mangle]
@@ -94,7 +95,8 @@ pub extern "C" fn cvc_stream_synchronize(stream: cvc_stream_t, timeout_ns: i64) 
 }
 
 /// Makes work queued on `waits` from now on come after all that is queued on `waited_for` by now. On the GPU; the host does
-/// not wait. A stream does not wait for itself. `CVC_STATUS_CAPTURING` where `waits` captures and `waited_for` does not.
+/// not wait. A stream does not wait for itself. `CVC_STATUS_CAPTURING` where `waits` captures and `waited_for` does not, or
+/// where one of them captures and is neither of `cvc_stream_create` nor registered.
 #[no_mangle]
 pub extern "C" fn cvc_stream_wait_stream(
     waits: cvc_stream_t,
@@ -107,7 +109,8 @@ pub extern "C" fn cvc_stream_wait_stream(
 }
 
 /// Makes work queued on the stream from now on come after the event's latest record. `CVC_STATUS_CAPTURING` where the
-/// stream captures and the record is outside of that.
+/// stream captures and the record is outside of that, or where it captures and is neither of `cvc_stream_create` nor
+/// registered.
 #[no_mangle]
 pub extern "C" fn cvc_stream_wait_event(stream: cvc_stream_t, event: cvc_event_t) -> cvc_status_t {
     guard(|| timeline::stream_wait_event(arguments::stream_alone(stream)?, event as usize))

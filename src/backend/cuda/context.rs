@@ -314,7 +314,7 @@ impl Plain {
     }
 }
 
-/// What each of two blocks can have: the driver keeps 1 KiB of every block's for itself.
+/// What each of two blocks can have, of which the driver keeps 1 KiB for itself; or what every device has for one block.
 fn block_shared_bytes(of_block: i32, of_multiprocessor: i32) -> u32 {
     let of_two = (of_multiprocessor / 2).saturating_sub(1 << 10);
     u32::try_from(of_block.min(of_two))
