@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make test-long`: what takes too long for every change. Long and ignored tests, then the sanitizers and helgrind.
+# `make test-long`: what takes too long for every change. Long and ignored tests, fuzzing, then the sanitizers.
 set -uo pipefail
 source "$(dirname "$0")/common.sh"
 export CARGO_TERM_COLOR=never PYTHONDONTWRITEBYTECODE=1
@@ -38,7 +38,8 @@ sanitize() {
   local name=$1 flags=$2
   shift 2
   CVC_CUDA_ARCHS=none RUSTC_BOOTSTRAP=1 RUSTFLAGS=$flags \
-    cargo test --locked --no-fail-fast --lib --tests --target "$HOST" --target-dir "$TARGET/$name" -- "$@"
+    cargo test --locked --no-fail-fast --lib --tests --target "$HOST" --target-dir "$TARGET/$name" -- \
+    --skip under_shuttle "$@"
 }
 
 address_sanitizer() { ASAN_OPTIONS=detect_leaks=0 sanitize asan "-Zsanitizer=address"; }
@@ -54,6 +55,7 @@ stage rust-ignored ignored_tests
 stage python-long python_long
 stage c-long c_long
 stage emulated-gpu scripts/emulated_gpu.sh 10
+stage fuzz scripts/fuzz.sh 180
 stage asan address_sanitizer
 stage tsan thread_sanitizer
 end_stages
