@@ -76,10 +76,14 @@ fn free_after(ptr: *mut c_void, event: cvc_event_t) {
 
 /// Work of somebody else, of which the library hears nothing.
 fn launch(stream: cvc_stream_t, ptr: *mut c_void) {
+    launch_bytes(stream, ptr, BYTES as u64);
+}
+
+fn launch_bytes(stream: cvc_stream_t, ptr: *mut c_void, bytes: u64) {
     let fill = Fill2d {
         dst: ptr as u64,
-        pitch: BYTES as u64,
-        width: BYTES as u64,
+        pitch: bytes,
+        width: bytes,
         height: 1,
     };
     let backend = backend::current().expect("it has started");
@@ -502,6 +506,42 @@ fn a_refused_free_changes_nothing() {
     assert_eq!(twice, CVC_STATUS_INVALID_ARGUMENT);
     assert!(message().contains("no memory that is allocated"));
     destroy_event(event);
+    destroy(a);
+    end();
+}
+
+/// An export keeps its consumer's stream in mind, as a record does.
+#[test]
+fn an_export_that_outlives_its_consumers_stream_lets_its_memory_go() {
+    // What the deleter of DLPack's struct takes, up to the deleter.
+    #[repr(C)]
+    struct Managed {
+        tensor: [u64; 6],
+        context: *mut c_void,
+        deleter: unsafe extern "C" fn(*mut Managed),
+    }
+    let _one = begin();
+    let (a, b) = (new_stream(0), new_stream(0));
+    let tensor = create(default_cache(), &hwc(8, 8, 1), a);
+    let ptr = without_provenance_mut(data(tensor) as usize);
+    let mut managed = null_mut();
+    // SAFETY: a handle that is good, and a place for the result.
+    ok(unsafe { cvc_tensor_to_dlpack(tensor, b, 0, &mut managed) });
+    launch_bytes(b, ptr, 64);
+    destroy(b);
+    let others: Vec<_> = (0..8).map(|_| new_stream(0)).collect();
+    let managed: *mut Managed = managed.cast();
+    // SAFETY: an export, which is deleted once.
+    unsafe { ((*managed).deleter)(managed) };
+    release(tensor);
+    let other = create(default_cache(), &hwc(8, 8, 1), a);
+    assert_ne!(data(other), ptr as u64, "its consumer's work still runs");
+    step_all();
+    let again = create(default_cache(), &hwc(8, 8, 1), a);
+    assert_eq!(data(again), ptr as u64);
+    release(other);
+    release(again);
+    others.into_iter().for_each(destroy);
     destroy(a);
     end();
 }
