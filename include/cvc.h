@@ -1643,7 +1643,7 @@ cvc_status_t cvc_host_race_access(int32_t device,
 
 /**
  * Raw memory of the device from the cache: idle memory of just this size, in granules of 512 bytes, and alignment, else
- * the smallest idle raw memory that is large enough, else new memory. It counts in the cache's limits and statistics as a
+ * the smallest idle raw memory of that alignment that is large enough, else new memory. It counts in the cache's limits and statistics as a
  * tensor does, by its whole granules. Its bytes are whatever was there. Never waits on the host, but for pending memory
  * before it would report out-of-memory.
  *
@@ -1683,7 +1683,7 @@ cvc_status_t cvc_mem_free(cvc_cache_t cache,
  * Says that work on `stream` uses the memory, up to when it is freed: called once, before or after the first such launch. The
  * stream is looked at again when the memory is freed, so its owner keeps it until then; one of `cvc_stream_create` may be
  * destroyed before. A thread's own default stream counts with the legacy stream if another thread frees the memory.
- * Orders nothing by itself.
+ * Orders nothing by itself. `CVC_STATUS_CAPTURING` while the stream captures.
  *
  * @param ptr null does nothing
  * @param stream of the memory's device
@@ -1696,7 +1696,7 @@ cvc_status_t cvc_mem_record_stream(cvc_cache_t cache,
  * Frees memory of `cvc_mem_alloc`: it may be used as soon as what the event's latest record covers is done, or by work that is
  * ordered after that record, though the event's stream goes on with later work. The event may be recorded anew or destroyed
  * right after the call. Streams that `cvc_mem_record_stream` named count as in `cvc_mem_free`, except the event's own.
- * When it fails the memory stays the caller's.
+ * When it fails the memory stays the caller's: `CVC_STATUS_CAPTURING` while one of those captures.
  *
  * @param event of `cvc_event_create`, on the memory's device, recorded outside of a capture; `CVC_STATUS_INVALID_EVENT`
  *   for any other, of which the library does not know what it covers: wait for it on a stream, and free on that
@@ -2034,7 +2034,8 @@ cvc_status_t cvc_stream_destroy(cvc_stream_t stream);
 
 /**
  * Tells the library that a stream of somebody else lives until `cvc_stream_unregister`, so that it may order work on it
- * at any time. Without it such a stream is touched only in calls that pass it, each of which records an event there.
+ * at any time. Without it such a stream is touched only in calls that pass it, each of which records an event there, and
+ * calls that pass it while it captures give `CVC_STATUS_CAPTURING`: it cannot be asked then who it is.
  *
  * @param flags 0 or `CVC_STREAM_ANNOUNCES_CAPTURES`, which is accepted; captures are looked for in any case
  */
@@ -2062,14 +2063,16 @@ cvc_status_t cvc_stream_synchronize(cvc_stream_t stream, int64_t timeout_ns);
 
 /**
  * Makes work queued on `waits` from now on come after all that is queued on `waited_for` by now. On the GPU; the host does
- * not wait. A stream does not wait for itself. `CVC_STATUS_CAPTURING` where `waits` captures and `waited_for` does not.
+ * not wait. A stream does not wait for itself. `CVC_STATUS_CAPTURING` where `waits` captures and `waited_for` does not, or
+ * where one of them captures and is neither of `cvc_stream_create` nor registered.
  */
 cvc_status_t cvc_stream_wait_stream(cvc_stream_t waits,
                                     cvc_stream_t waited_for);
 
 /**
  * Makes work queued on the stream from now on come after the event's latest record. `CVC_STATUS_CAPTURING` where the
- * stream captures and the record is outside of that.
+ * stream captures and the record is outside of that, or where it captures and is neither of `cvc_stream_create` nor
+ * registered.
  */
 cvc_status_t cvc_stream_wait_event(cvc_stream_t stream,
                                    cvc_event_t event);

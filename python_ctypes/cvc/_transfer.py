@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def _wait_before(handle: int, source: int | None = None) -> None:
     """Wait for what a copy on the stream comes after, where the copy itself would.
 
-    CUDA's driver copies memory that is not pinned inside the call, once the stream's earlier work is
-    done, and no Ctrl-C ends that call.
+    CUDA's driver copies memory that is not pinned inside the call, once the stream's earlier work
+    is done, and no Ctrl-C ends that call.
     """
     if backend() == "cuda":
         if source is not None:

@@ -6,7 +6,7 @@ import sys
 from ctypes import byref, c_void_p
 from typing import Any
 
-from ._abi import STREAM_NONE
+from ._abi import STATUS, STREAM_NONE
 from ._context import default_cache
 from ._convert import uint64
 from ._device import device_of
@@ -14,12 +14,25 @@ from ._lib import lib, raw
 from .errors import invalid
 from .stream import Stream, stream_handle
 
+# Memory that was dropped while one of its streams captured, when nothing can be given back: tried
+# again later.
+_kept: list[int] = []
+
+
+def _give_back_kept() -> None:
+    while _kept:
+        ptr = _kept.pop()
+        if raw.cvc_mem_free(default_cache(), ptr, STREAM_NONE) == STATUS["CAPTURING"]:
+            _kept.append(ptr)
+            return
+
 
 class Memory:
     """Bytes of a device that libcvc does not look into, for kernels and libraries of the caller's.
 
     Dropping a Memory, or `close`, gives it back: it may be used again by work that comes after all
-    that is queued by then on its stream and on those of `record_stream`. Neither waits. At
+    that is queued by then on its stream and on those of `record_stream`. Neither waits. What is
+    dropped while one of these captures a graph is given back when a later Memory is made. At
     interpreter exit nothing is given back, since the process ends.
 
     Args:
@@ -33,6 +46,7 @@ class Memory:
         cvc.OutOfMemoryError: the device has no room.
         cvc.SizeOverflowError: no device can have that many bytes.
         cvc.MismatchError: the stream is of another device.
+        cvc.CapturingError: the stream captures a graph.
     """
 
     __slots__ = ("_ptr", "_nbytes", "_streams", "__weakref__")
@@ -50,6 +64,7 @@ class Memory:
         self._streams = [Stream.current if stream is None else stream]
         self._nbytes = uint64(nbytes, "nbytes", "OVERFLOW")
         alignment = uint64(alignment, "alignment", "INVALID_ALIGNMENT")
+        _give_back_kept()
         out = c_void_p()
         lib.cvc_mem_alloc(
             default_cache(), device_of(device), self._nbytes, alignment, handle, byref(out)
@@ -82,9 +97,11 @@ class Memory:
 
         Raises:
             cvc.MismatchError: the stream is of another device.
+            cvc.CapturingError: the stream captures a graph.
         """
         lib.cvc_mem_record_stream(default_cache(), self.ptr, stream_handle(stream))
-        self._streams.append(stream)
+        if not any(known is stream for known in self._streams):
+            self._streams.append(stream)
 
     def close(self) -> None:
         """Give the memory back now. Closing it again does nothing.
@@ -102,11 +119,14 @@ class Memory:
         _is_finalizing: Any = sys.is_finalizing,
         _free: Any = raw.cvc_mem_free,
         _cache: Any = default_cache,
+        _capturing: int = STATUS["CAPTURING"],
+        _keep: Any = _kept.append,
     ) -> None:
         # Names are bound as defaults, since module globals may be gone at exit.
         ptr = getattr(self, "_ptr", None)
         if ptr and not _is_finalizing():
-            _free(_cache(), ptr, STREAM_NONE)
+            if _free(_cache(), ptr, STREAM_NONE) == _capturing:
+                _keep(ptr)
 
     def __repr__(self) -> str:
         where = "closed" if self._ptr is None else f"at {self._ptr:#x}"

@@ -200,6 +200,10 @@ impl Want {
     /// Memory whose work is not over, made ordered by waits on the GPU. Only for a caller that names its stream.
     fn under_pressure(&self, resolved: &Resolved) -> Option<Acquired> {
         let stream = self.stream?;
+        // A stream that captures waits for nothing outside of its capture.
+        if stream.is_capturing().unwrap_or(true) {
+            return None;
+        }
         let own = {
             let mut state = self.index.lock();
             // SAFETY: the shape is this index's.

@@ -7,7 +7,7 @@ use super::atomics::{AtomicPtr, Ordering};
 /// What has a place for the next one of its list.
 ///
 /// # Safety
-/// `place` is the address of a field of `entry`.
+/// `next` gives the address of a field of `entry`.
 pub unsafe trait Linked {
     fn next(entry: *mut Self) -> *mut *mut Self;
 }

@@ -9,14 +9,14 @@ use super::constants::*;
 use super::error::guard;
 use super::structs::*;
 use super::tensor::{check_device_pointer, layout_text};
-use crate::backend::{self, BackendKind, STREAM_LEGACY};
+use crate::backend::{self, BackendKind};
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::{
     self, Dtype, DtypeKind, ForeignMemory, Layout, ObjectRef, TensorDesc, MAX_RANK,
 };
 use crate::observe::process;
-use crate::timeline::{self, AccessKind, Hold, StreamKind};
+use crate::timeline::{AccessKind, Hold};
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -254,12 +254,6 @@ pub unsafe extern "C" fn cvc_tensor_to_dlpack(
         let tensor = dl_tensor(&mut export)?;
         if let Some(stream) = consumer {
             object::begin_access(&export.object, stream, AccessKind::Write)?;
-            if stream.kind() == StreamKind::PerThread {
-                // The deleter may run on another thread, where the handle means another stream. The legacy stream orders
-                // with every thread's own.
-                let legacy = timeline::resolve(STREAM_LEGACY, stream.device())?;
-                export.consumer = Some(Hold::new(legacy));
-            }
         }
         let context = Box::into_raw(export).cast();
         *managed = if versioned == 1 {

@@ -33,7 +33,7 @@ fn stream_of_free(stream: cvc_stream_t, device: i32) -> Result<Option<&'static S
 }
 
 /// Raw memory of the device from the cache: idle memory of just this size, in granules of 512 bytes, and alignment, else
-/// the smallest idle raw memory that is large enough, else new memory. It counts in the cache's limits and statistics as a
+/// the smallest idle raw memory of that alignment that is large enough, else new memory. It counts in the cache's limits and statistics as a
 /// tensor does, by its whole granules. Its bytes are whatever was there. Never waits on the host, but for pending memory
 /// before it would report out-of-memory.
 ///
@@ -96,7 +96,7 @@ pub extern "C" fn cvc_mem_free(
 /// Says that work on `stream` uses the memory, up to when it is freed: called once, before or after the first such launch. The
 /// stream is looked at again when the memory is freed, so its owner keeps it until then; one of `cvc_stream_create` may be
 /// destroyed before. A thread's own default stream counts with the legacy stream if another thread frees the memory.
-/// Orders nothing by itself.
+/// Orders nothing by itself. `CVC_STATUS_CAPTURING` while the stream captures.
 ///
 /// @param ptr null does nothing
 /// @param stream of the memory's device
@@ -126,7 +126,7 @@ pub extern "C" fn cvc_mem_record_stream(
 /// Frees memory of `cvc_mem_alloc`: it may be used as soon as what the event's latest record covers is done, or by work that is
 /// ordered after that record, though the event's stream goes on with later work. The event may be recorded anew or destroyed
 /// right after the call. Streams that `cvc_mem_record_stream` named count as in `cvc_mem_free`, except the event's own.
-/// When it fails the memory stays the caller's.
+/// When it fails the memory stays the caller's: `CVC_STATUS_CAPTURING` while one of those captures.
 ///
 /// @param event of `cvc_event_create`, on the memory's device, recorded outside of a capture; `CVC_STATUS_INVALID_EVENT`
 ///   for any other, of which the library does not know what it covers: wait for it on a stream, and free on that

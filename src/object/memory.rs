@@ -82,8 +82,8 @@ pub fn memory_alloc(
     if bytes == 0 {
         return Ok(0);
     }
-    timeline::mark_events();
-    let class = [(ObjectKind::Memory as u64) << 32, 0, 0];
+    // Memory aligned otherwise is another class, as one that is not aligned enough would hide others behind it.
+    let class = [(ObjectKind::Memory as u64) << 32, align, 0];
     let request = Request {
         head: [class[0], rounded, align, 0, 0],
         dims: &[],
@@ -96,6 +96,8 @@ pub fn memory_alloc(
             align,
         })
     })?;
+    // Before anybody has the address, and so before any event that its memory may be freed after.
+    timeline::mark_events();
     // SAFETY: the entry is this caller's alone.
     let (object, pointer) = unsafe {
         if !acquired.same_shape {

@@ -491,11 +491,23 @@ pub fn event_record(event: EventHandle, stream: &'static Stream) -> Result<()> {
         stream.device(),
         event_device(event, "event")?,
     )?;
-    let version = REGISTRY.lock().events.get_mut(&event).map(|state| {
+    let before = REGISTRY.lock().events.get_mut(&event).map(|state| {
         state.version += 1;
-        state.recorded = None;
-        state.version
+        (state.version, state.recorded.take())
     });
+    let result = record(event, stream, before.as_ref().map(|(version, _)| *version));
+    if let (Err(_), Some((version, recorded))) = (&result, before) {
+        // The driver still has the record of before.
+        if let Some(state) = REGISTRY.lock().events.get_mut(&event) {
+            if state.version == version {
+                state.recorded = recorded;
+            }
+        }
+    }
+    result
+}
+
+fn record(event: EventHandle, stream: &'static Stream, version: Option<u64>) -> Result<()> {
     // In a capture the record is the graph's: it tells nothing of the live timeline.
     let capturing = stream.is_capturing()?;
     let mark = match version {

@@ -86,9 +86,8 @@ pub(super) struct Identity {
 
 impl Identity {
     fn is_capturing(&self) -> Result<bool> {
-        // The legacy stream cannot capture.
-        Ok(self.kind != StreamKind::Legacy
-            && backend::current()?.stream_is_capturing(self.device, self.handle)?)
+        // The legacy stream cannot capture, but it may not be used either while a stream that blocks with it does, and says so.
+        backend::current()?.stream_is_capturing(self.device, self.handle)
     }
 
     fn check_not_capturing(&self) -> Result<()> {
@@ -396,11 +395,11 @@ impl Stream {
         if inner.alive && inner.identity.kind.may_be_touched() {
             return self.record(&mut inner).map(Some);
         }
-        // Every submission to such a stream leaves a record, so this is work that is being submitted right now.
+        // Every submission to such a stream leaves a record, but for one that is under way, or whose event failed.
         fail!(
             Status::InvalidStream,
-            "stream {:#x} is not the library's to touch and has no event for work {sequence} yet; finish the call \
-             that submits it first",
+            "stream {:#x} is not the library's to touch and has no event for work {sequence}: the call that submits it has \
+             not ended yet, or failed to record one; a wait for the stream or the device by its owner's call ends that work",
             inner.identity.handle
         )
     }
