@@ -185,6 +185,43 @@ static cvc_tensor_data_t foreign(void *memory) {
   return data;
 }
 
+// A list of wraps, each of which lets go of the next one when it is told.
+static struct {
+  cvc_tensor_t wraps[40000];
+  int told, inside, deepest;
+} chain;
+
+static void tell_the_next(void *context) {
+  const int next = (int)(intptr_t)context + 1;
+  ++chain.told;
+  if (++chain.inside > chain.deepest)
+    chain.deepest = chain.inside;
+  if (next < (int)(sizeof chain.wraps / sizeof chain.wraps[0]))
+    CHECK_OK(cvc_tensor_release(chain.wraps[next]));
+  --chain.inside;
+}
+
+static void callbacks_do_not_nest(void) {
+  const int all = (int)(sizeof chain.wraps / sizeof chain.wraps[0]);
+  unsigned char *memory = foreign_memory(64);
+  cvc_tensor_data_t data;
+  memset(&data, 0, sizeof data);
+  data.struct_size = sizeof data;
+  data.rank = 1;
+  data.shape[0] = 64;
+  data.strides[0] = 1;
+  data.dtype = CVC_DTYPE_U8;
+  strcpy(data.layout, "W");
+  data.data = memory;
+  for (int i = 0; i < all; ++i)
+    CHECK_OK(cvc_tensor_wrap(check_default_cache(), &data, tell_the_next, (void *)(intptr_t)i,
+                             CVC_STREAM_NONE, &chain.wraps[i]));
+  CHECK_OK(cvc_tensor_release(chain.wraps[0]));
+  CHECK_EQ(chain.told, all);
+  CHECK_EQ(chain.deepest, 1);
+  foreign_memory_free(memory);
+}
+
 static void wraps_of_foreign_memory(void) {
   unsigned char *memory = foreign_memory(256);
   memset(memory, 9, 256);
@@ -329,6 +366,7 @@ int main(void) {
   RUN(work_on_a_view_counts_for_the_memory);
   RUN(reshape_that_is_impossible);
   RUN(wraps_of_foreign_memory);
+  RUN(callbacks_do_not_nest);
   RUN(shells_of_wraps_are_reused_when_asked);
   RUN(a_wrap_with_pending_work);
   RUN(a_producers_queued_work_comes_first);

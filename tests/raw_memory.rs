@@ -375,6 +375,30 @@ fn an_event_frees_what_it_covers_while_its_stream_goes_on() {
 }
 
 #[test]
+fn an_event_of_a_stream_that_is_gone_speaks_for_no_later_one() {
+    let _one = begin();
+    let kept = alloc(NONE); // there is raw memory: records are marked
+    let (gone, event) = (new_stream(0), new_event());
+    record(event, gone);
+    step_all();
+    destroy(gone);
+    // One of these has what is left of the stream inside the library.
+    let later: Vec<_> = (0..4).map(|_| new_stream(0)).collect();
+    for &stream in &later {
+        let ptr = alloc(NONE);
+        record_stream(ptr, stream);
+        launch(stream, ptr);
+        free_after(ptr, event);
+        assert!(!is_taken(ptr, NONE), "its work is queued");
+        step_all();
+    }
+    free(kept, NONE);
+    destroy_event(event);
+    later.into_iter().for_each(destroy);
+    end();
+}
+
+#[test]
 fn memory_freed_after_an_event_is_ready_for_work_that_waited_for_it() {
     let _one = begin();
     let (a, b, event) = (new_stream(0), new_stream(0), new_event());

@@ -11,7 +11,7 @@ from ._context import default_cache
 from ._convert import uint64
 from ._device import device_of
 from ._lib import lib, raw
-from .errors import invalid
+from .errors import Error, invalid
 from .stream import Stream, stream_handle
 
 # Memory that was dropped while one of its streams captured, when nothing can be given back: tried
@@ -109,10 +109,16 @@ class Memory:
         Raises:
             cvc.CapturingError: one of its streams captures; the memory is still this object's.
         """
-        if self._ptr is not None:
-            lib.cvc_mem_free(default_cache(), self._ptr, STREAM_NONE)
-            self._ptr = None
-            self._streams.clear()
+        # Taken out first: another thread, or an interrupt, must not free what may be another's by then.
+        ptr, self._ptr = self._ptr, None
+        if ptr is None:
+            return
+        try:
+            lib.cvc_mem_free(default_cache(), ptr, STREAM_NONE)
+        except Error:
+            self._ptr = ptr
+            raise
+        self._streams.clear()
 
     def __del__(
         self,

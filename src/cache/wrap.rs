@@ -1,5 +1,8 @@
 //! Foreign memory: charged nothing, its shells used again, its owner told once when nobody can observe it any more.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
 use super::entry::Entry;
 use super::index::Index;
 use super::{hooks, thread, Cache};
@@ -101,6 +104,46 @@ pub unsafe fn release(cache: &'static Cache, entry: *mut Entry, keep_shell: bool
 /// # Safety
 /// `entry` is a wrap that is in no list and the caller's alone; its work is done.
 pub unsafe fn finish(entry: *mut Entry) {
+    // What a callback finishes comes after it: callbacks that release many others would use up the stack.
+    let nested = FINISHING.try_with(|waiting| match &mut *waiting.borrow_mut() {
+        Some(waiting) => {
+            waiting.push_back(entry);
+            true
+        }
+        first => {
+            *first = Some(VecDeque::new());
+            false
+        }
+    });
+    if nested == Ok(true) {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { finish_one(entry) };
+    let next = || {
+        FINISHING.try_with(|waiting| {
+            let mut waiting = waiting.borrow_mut();
+            let next = waiting.as_mut().and_then(VecDeque::pop_front);
+            if next.is_none() {
+                *waiting = None;
+            }
+            next
+        })
+    };
+    while let Ok(Some(entry)) = next() {
+        // SAFETY: it was given to this function by somebody who promised.
+        unsafe { finish_one(entry) };
+    }
+}
+
+thread_local! {
+    /// What is to be finished when the callback that runs on this thread returns; `None` while none runs.
+    static FINISHING: RefCell<Option<VecDeque<*mut Entry>>> = const { RefCell::new(None) };
+}
+
+/// # Safety
+/// As `finish`.
+unsafe fn finish_one(entry: *mut Entry) {
     // SAFETY: the caller's promise; the callback's contract is its owner's.
     unsafe {
         (*entry).accesses.get_mut().clear();

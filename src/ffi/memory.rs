@@ -35,7 +35,8 @@ fn stream_of_free(stream: cvc_stream_t, device: i32) -> Result<Option<&'static S
 /// Raw memory of the device from the cache: idle memory of just this size, in granules of 512 bytes, and alignment, else
 /// the smallest idle raw memory of that alignment that is large enough, else new memory. It counts in the cache's limits and statistics as a
 /// tensor does, by its whole granules. Its bytes are whatever was there. Never waits on the host, but for pending memory
-/// before it would report out-of-memory.
+/// before it would report out-of-memory. What an alignment above 512 takes beyond the bytes is charged to nobody: it counts
+/// in `free_bytes`.
 ///
 /// The library does not see what uses the memory. Work on other streams than `stream` is ordered by the caller, and
 /// named by `cvc_mem_record_stream` or an event before the memory is freed.

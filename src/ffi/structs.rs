@@ -47,8 +47,8 @@ pub type cvc_image_batch_t = *mut cvc_image_batch;
 pub type cvc_tensor_batch_t = *mut cvc_tensor_batch;
 
 /// Tells the owner of wrapped memory, once, that nobody observes it any more and that its work is done. Runs inside a
-/// library call of any thread, with no lock of the library held; it may call the library. A callback that releases the
-/// last reference to another wrap runs that one's callback inside itself: chains of thousands use the stack up.
+/// library call of any thread, with no lock of the library held; it may call the library. Where a callback lets
+/// go of another wrap, that one's callback runs after it has returned, on the same thread.
 pub type cvc_release_fn = Option<unsafe extern "C" fn(context: *mut c_void)>;
 /// Gets messages of the library; see `cvc_set_log_callback`.
 pub type cvc_log_fn = Option<

@@ -18,6 +18,8 @@ use crate::timeline::{self, Access, AccessKind, Hold, Stream};
 const DEFAULT_ALIGN: u64 = GRANULE;
 const MAX_ALIGN: u64 = 1 << 32;
 const SHARDS: usize = 64;
+/// So many streams are held for one allocation before those that are over are looked for.
+const HOLDS_BEFORE_LOOK: usize = 16;
 
 struct Allocation {
     object: Handle,
@@ -187,8 +189,12 @@ impl Taken {
     /// Frees it: what the event's latest record covers, and what is queued by now on the other streams held for it, comes
     /// before any other use.
     pub fn free_after_event(self, event: usize) -> Result<()> {
-        let access = timeline::event_access(event, self.device())?;
-        let streams = self.streams(None, access.map(|access| access.stream));
+        let found = timeline::event_access(event, self.device())?;
+        let access = found.map(|(access, _)| access);
+        // Another stream may have the slot of the one that the event was recorded on.
+        let own =
+            found.and_then(|(access, id)| (access.stream.id() == id).then_some(access.stream));
+        let streams = self.streams(None, own);
         self.end(&streams, access)
     }
 
@@ -277,6 +283,52 @@ pub fn memory_record_stream(
     let is_held = |held: &Hold| std::ptr::eq(held.stream(), stream);
     if !known.holds.iter().any(is_held) {
         known.holds.push(hold);
+        let many = known.holds.len();
+        if many >= HOLDS_BEFORE_LOOK && many.is_power_of_two() {
+            let streams: Vec<_> = known.holds.iter().map(Hold::stream).collect();
+            // Of many streams most are gone: with no lock held, since the driver is asked.
+            drop(shard);
+            forget_over(owner, pointer, &streams);
+        }
     }
     Ok(())
+}
+
+/// Lets go of holds whose streams are gone with all their work done.
+fn forget_over(owner: Handle, pointer: u64, streams: &[&'static Stream]) {
+    for stream in streams {
+        if !stream.is_alive() {
+            stream.poll();
+        }
+    }
+    let mut shard = shard(pointer).lock();
+    if let Some(known) = shard.get_mut(&pointer).filter(|known| known.owner == owner) {
+        known.holds.retain(|hold| !hold.is_over());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object;
+
+    #[test]
+    fn of_many_streams_that_come_and_go_few_are_held() {
+        object::install_hooks();
+        let (cache, owner) = object::create_cache(None).expect("there are slots");
+        let pointer = memory_alloc(cache, owner, 0, 512, 0, None).expect("there is memory");
+        for _ in 0..2000 {
+            let handle = timeline::create(0, false).expect("the host backend makes streams");
+            memory_record_stream(owner, pointer, |device| timeline::resolve(handle, device))
+                .expect("it is a stream of the device");
+            timeline::destroy(handle).expect("it was made above");
+            // The event at its end is behind nothing.
+            let done = timeline::device_synchronize(0, timeline::Deadline::NEVER);
+            assert_eq!(done, Ok(true));
+        }
+        let held = shard(pointer).lock()[&pointer].holds.len();
+        assert!(held <= 2 * HOLDS_BEFORE_LOOK, "{held} streams are held");
+        let taken = Taken::new(owner, pointer).expect("it is allocated");
+        taken.free(None).expect("nothing is in the way");
+    }
 }

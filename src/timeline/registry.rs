@@ -40,12 +40,16 @@ struct EventState {
     /// Counts records: a look at the event is believed only if none began meanwhile.
     version: u64,
     recorded: Option<Recorded>,
+    /// The record before one that is being made.
+    before: Option<Recorded>,
 }
 
 #[derive(Clone)]
 struct Recorded {
     version: u64,
     stream: &'static Stream,
+    /// Who the stream was: its slot may be another one's by now.
+    stream_id: u64,
     covers: u64,
     waits: Waits,
     /// The place of the record: see `mark_events`.
@@ -454,6 +458,7 @@ pub fn event_create(device: i32, timing: bool) -> Result<EventHandle> {
             device,
             version: 0,
             recorded: None,
+            before: None,
         },
     );
     Ok(event)
@@ -491,16 +496,20 @@ pub fn event_record(event: EventHandle, stream: &'static Stream) -> Result<()> {
         stream.device(),
         event_device(event, "event")?,
     )?;
-    let before = REGISTRY.lock().events.get_mut(&event).map(|state| {
+    let version = REGISTRY.lock().events.get_mut(&event).map(|state| {
         state.version += 1;
-        (state.version, state.recorded.take())
+        if let Some(recorded) = state.recorded.take() {
+            state.before = Some(recorded);
+        }
+        state.version
     });
-    let result = record(event, stream, before.as_ref().map(|(version, _)| *version));
-    if let (Err(_), Some((version, recorded))) = (&result, before) {
-        // The driver still has the record of before.
-        if let Some(state) = REGISTRY.lock().events.get_mut(&event) {
-            if state.version == version {
-                state.recorded = recorded;
+    let result = record(event, stream, version);
+    if let (Some(version), Some(state)) = (version, REGISTRY.lock().events.get_mut(&event)) {
+        if state.version == version {
+            let before = state.before.take();
+            if result.is_err() {
+                // The driver still has it.
+                state.recorded = before;
             }
         }
     }
@@ -523,6 +532,7 @@ fn record(event: EventHandle, stream: &'static Stream, version: Option<u64>) -> 
             state.recorded = Some(Recorded {
                 version,
                 stream,
+                stream_id: stream.id(),
                 covers,
                 waits,
                 mark,
@@ -540,9 +550,9 @@ pub fn mark_events() {
     }
 }
 
-/// The access that stands for all that the event's latest record covers, for memory of `device`; `None` where that record is
-/// older than `mark_events`.
-pub fn event_access(event: EventHandle, device: i32) -> Result<Option<Access>> {
+/// The access that stands for all that the event's latest record covers, for memory of `device`, and the id of its stream;
+/// `None` where that record is older than `mark_events`. While a record is being made, the one before it may be the latest.
+pub fn event_access(event: EventHandle, device: i32) -> Result<Option<(Access, u64)>> {
     let registry = REGISTRY.lock();
     let Some(state) = registry.events.get(&event) else {
         fail!(
@@ -557,16 +567,19 @@ pub fn event_access(event: EventHandle, device: i32) -> Result<Option<Access>> {
             state.device
         );
     }
-    let Some(recorded) = &state.recorded else {
+    let Some(recorded) = state.recorded.as_ref().or(state.before.as_ref()) else {
         fail!(
             Status::InvalidEvent,
             "event is {event:#x}, which has no record outside of captures, expected one that cvc_event_record recorded"
         );
     };
-    Ok(recorded.mark.map(|sequence| Access {
-        stream: recorded.stream,
-        sequence,
-        kind: AccessKind::Write,
+    Ok(recorded.mark.map(|sequence| {
+        let access = Access {
+            stream: recorded.stream,
+            sequence,
+            kind: AccessKind::Write,
+        };
+        (access, recorded.stream_id)
     }))
 }
 

@@ -562,6 +562,11 @@ impl Hold {
     pub fn stream(&self) -> &'static Stream {
         self.0
     }
+
+    /// The stream is gone and all that was queued on it is known to be done, so that nothing is to come.
+    pub fn is_over(&self) -> bool {
+        !self.0.is_alive() && self.0.completed() == self.0.last_submitted()
+    }
 }
 
 impl Drop for Hold {
