@@ -13,7 +13,7 @@ set_up() {
   retry cargo fetch --locked --quiet
 }
 
-ignored_tests() { cargo test --locked --no-fail-fast -- --ignored; }
+ignored_tests() { cargo test --locked --features mistakes --no-fail-fast -- --ignored; }
 
 python_long() {
   cargo build --locked --release --lib

@@ -8,6 +8,7 @@ use super::limit::Retention;
 use super::table::{
     Bucket, ClassKey, Lists, Request, RequestTable, Resolved, Shape, SizeNode, POLL_BUDGET,
 };
+use crate::observe::mistake::{self, Mistake};
 use crate::timeline::{Home, Stream};
 
 pub struct DeviceIndex {
@@ -287,6 +288,10 @@ impl DeviceIndex {
         if bytes == 0 {
             return None;
         }
+        let bytes = match mistake::is(Mistake::FitTooSmall) {
+            true => bytes / 2,
+            false => bytes,
+        };
         for node in self
             .classes
             .get_mut(class)?
@@ -324,7 +329,7 @@ impl DeviceIndex {
             self.unlink(entry);
             if (*entry).home != HOME_DONE {
                 let accesses = (*entry).accesses.get_mut();
-                if accesses.is_done() {
+                if accesses.is_done() || mistake::is(Mistake::TakeForgetsAccesses) {
                     accesses.clear();
                 } else {
                     self.counters.hits_pending += 1;
@@ -342,7 +347,9 @@ impl DeviceIndex {
         // SAFETY: as in `take`.
         unsafe {
             let charge = (*entry).charge;
-            self.retention.give_back(charge);
+            if !mistake::is(Mistake::ReusedTransientChargedTwice) {
+                self.retention.give_back(charge);
+            }
             (*entry).transient = false;
             if !self.retention.reserve(charge) {
                 self.counters.indexed_count -= 1;

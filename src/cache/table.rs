@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::entry::{Entry, List, BUCKET, HOME_DONE, HOME_SEVERAL};
+use crate::observe::mistake::{self, Mistake};
 use crate::timeline::Stream;
 
 /// What a caller asks for, before anything is computed from it: the same request always means the same key.
@@ -134,6 +135,9 @@ impl Lists {
         let settled = |entry: &*mut Entry, budget: &mut u32| {
             // SAFETY: the entry is in this list, so the index owns it and nobody else locks its accesses.
             let accesses = unsafe { (**entry).accesses.get_mut() };
+            if stream.is_some() && mistake::is(Mistake::ReusePendingAnyStream) {
+                return true;
+            }
             if stream.is_some_and(|stream| accesses.is_ordered_on(stream)) || accesses.is_done() {
                 return true;
             }

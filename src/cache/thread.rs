@@ -6,6 +6,7 @@ use super::device_index::{Held, Release};
 use super::index::Index;
 use super::memo::Memos;
 use super::{hooks, Cache};
+use crate::observe::mistake::{self, Mistake};
 use crate::observe::process;
 
 type Pair = (&'static Cache, &'static Index);
@@ -134,6 +135,9 @@ pub fn detach(cache: &'static Cache) {
 fn hand_over(cache: &'static Cache, index: &'static Index) {
     let mut state = index.lock();
     for entry in index.take_remote(true) {
+        if mistake::is(Mistake::ThreadEndForgetsList) {
+            continue;
+        }
         // SAFETY: entries on the list are this index's.
         unsafe {
             let Some(device) = state.device((*entry).device) else {
@@ -148,7 +152,9 @@ fn hand_over(cache: &'static Cache, index: &'static Index) {
         let Some(device) = state.devices[place].as_deref_mut() else {
             continue;
         };
-        device.unindex_live();
+        if !mistake::is(Mistake::ThreadEndKeepsIndexed) {
+            device.unindex_live();
+        }
         let held = device.take_all();
         let waiting = std::mem::take(&mut device.waiting);
         for shell in device.shells.iter_mut().flat_map(std::mem::take) {
@@ -159,6 +165,9 @@ fn hand_over(cache: &'static Cache, index: &'static Index) {
         let mut shared = cache.shared.lock();
         let into = shared.device_or_new(place as i32, retention);
         for (entry, key) in held {
+            if mistake::is(Mistake::ThreadEndDropsBytes) {
+                continue;
+            }
             // SAFETY: just taken out of this index; it is nobody else's.
             unsafe {
                 (*entry).owner = &cache.shared;

@@ -13,6 +13,7 @@ use crate::backend;
 use crate::error::{Error, Result, Status};
 use crate::fail;
 use crate::observe::log;
+use crate::observe::mistake::{self, Mistake};
 use crate::timeline::{Accesses, Deadline, Looks, Polls};
 
 /// Blocks are whole granules and start on one.
@@ -128,7 +129,7 @@ fn is_out_of_memory(result: &Result<u64>) -> bool {
 
 /// Gives a block back once all of its accesses are done: now, or when a later call sees that they are.
 pub fn release(block: Block, accesses: Accesses) {
-    if accesses.poll() {
+    if accesses.poll() || mistake::is(Mistake::FreeWithWorkQueued) {
         free(block);
         return;
     }
@@ -148,6 +149,9 @@ fn free(mut block: Block) -> u64 {
     let lost = error.status == Status::ContextLost;
     if !block.refused {
         log::write(log::Level::Error, error);
+    }
+    if mistake::is(Mistake::RefusedBlockForgotten) {
+        return 0;
     }
     if !lost {
         block.refused = true;
@@ -186,7 +190,9 @@ pub fn collect(device: i32, looks: Looks) -> u64 {
     // With no lock held: nobody who frees or copies waits for the driver's answers.
     polls.ask();
     let copied = looks.take_done(&mut pool.staging.lock(), |(_, a)| a.is_done());
-    let done = looks.take_done(&mut pool.deferred.lock(), |(_, a)| a.is_done());
+    let done = looks.take_done(&mut pool.deferred.lock(), |(_, a)| {
+        a.is_done() || mistake::is(Mistake::CollectWithWorkQueued)
+    });
     drop(copied);
     finish(pool, done.into_iter().map(|(block, _)| block))
 }

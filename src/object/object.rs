@@ -16,6 +16,7 @@ use super::word::{References, Word, USERS_MASK};
 use crate::cache::{self, Cache, Entry, Hooks};
 use crate::error::{Result, Status};
 use crate::fail;
+use crate::observe::mistake::{self, Mistake};
 
 /// What an object is. Written only while one caller owns the object alone; read-only while it is alive.
 pub enum Body {
@@ -148,6 +149,7 @@ impl Object {
     pub fn root(&self) -> &Object {
         // SAFETY: set before the object was opened.
         match unsafe { &*self.parent.get() } {
+            Some(_) if mistake::is(Mistake::ForgetAlias) => self,
             Some(parent) => parent,
             None => self,
         }
@@ -254,8 +256,13 @@ pub fn open_view(parent: &ObjectRef, body: Body, kind: ObjectKind) -> Result<Han
     views.fetch_add(1, Ordering::Relaxed);
     // SAFETY: a new object is this caller's alone.
     unsafe {
+        let held = mistake::is(Mistake::ViewHoldsNothing).then_some(root.0);
         set_body(entry, body, Some(root));
-        Ok(open(entry, cache, kind))
+        let view = open(entry, cache, kind);
+        if let Some(root) = held {
+            root.as_ref().unref();
+        }
+        Ok(view)
     }
 }
 
@@ -323,6 +330,10 @@ unsafe fn end_view(object: *mut Object, cache: &'static Cache) {
             device.views.fetch_sub(1, Ordering::Relaxed);
         }
         give(object.cast());
+        if mistake::is(Mistake::ViewHoldsNothing) {
+            std::mem::forget(parent);
+            return;
+        }
         drop(parent);
     }
 }

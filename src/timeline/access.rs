@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::stream::{Deadline, Stream};
 use crate::error::Result;
+use crate::observe::mistake::{self, Mistake};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessKind {
@@ -29,6 +30,7 @@ impl Access {
     pub fn is_ordered_on(&self, stream: &'static Stream) -> bool {
         std::ptr::eq(self.stream, stream)
             || self.is_done()
+            || (mistake::is(Mistake::LegacyOrdersAll) && stream.is_legacy())
             || stream.has_waited_for(self.stream, self.sequence)
     }
 }
@@ -102,8 +104,13 @@ impl Accesses {
     /// Makes work queued on `stream` from now on come after all that an access of `kind` must come after. GPU-side waits
     /// only.
     pub fn order(&self, kind: AccessKind, stream: &'static Stream) -> Result<()> {
-        for access in &self.list {
-            if kind == AccessKind::Write || access.kind == AccessKind::Write {
+        for (place, access) in self.list.iter().enumerate() {
+            let is_last = place + 1 == self.list.len();
+            if mistake::is(Mistake::WaitForLastAccessOnly) && !is_last {
+                continue;
+            }
+            let waits = kind == AccessKind::Write && !mistake::is(Mistake::WriteIgnoresReaders);
+            if waits || access.kind == AccessKind::Write {
                 stream.wait_for(access)?;
             }
         }
@@ -123,11 +130,20 @@ impl Accesses {
             sequence,
             kind,
         };
+        if kind == AccessKind::Read && mistake::is(Mistake::ReadersNotNoted) {
+            return;
+        }
         if kind == AccessKind::Write {
+            if mistake::is(Mistake::WriteForgetsUnordered) {
+                self.list.clear();
+            }
             // Another thread may have slipped an access in that this write was not ordered after: that one stays.
             self.list.retain(|access| !access.is_ordered_on(stream));
             self.list.push(new);
             return;
+        }
+        if mistake::is(Mistake::ReaderReplacesReaders) {
+            self.list.retain(|access| access.kind == AccessKind::Write);
         }
         for access in &mut self.list {
             if access.kind == AccessKind::Read && std::ptr::eq(access.stream, stream) {

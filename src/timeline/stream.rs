@@ -16,6 +16,7 @@ use super::registry;
 use crate::backend::{self, StreamHandle, STREAM_LEGACY};
 use crate::error::{Result, Status};
 use crate::fail;
+use crate::observe::mistake::{self, Mistake};
 
 /// So many events are left open on a stream before a further mark looks which of them are done.
 const MARKS_BEFORE_LOOK: usize = 8;
@@ -152,6 +153,10 @@ impl Stream {
     /// Gives the slot to another stream, if nothing of the old one is open.
     pub(super) fn reuse(&self, identity: Identity) -> bool {
         let mut inner = self.inner.lock();
+        let open = self.submitted.load(Ordering::Acquire) != self.completed();
+        if open && !inner.alive && mistake::is(Mistake::SlotReusedEarly) {
+            self.mark_completed(self.last_submitted());
+        }
         if inner.alive
             || inner.holds > 0
             || self.submitted.load(Ordering::Acquire) != self.completed.load(Ordering::Acquire)
@@ -205,6 +210,9 @@ impl Stream {
         }
         let recorded = self.record(&mut inner).map(drop);
         drop(inner);
+        if recorded.is_err() && mistake::is(Mistake::FailedRecordIsDone) {
+            self.mark_completed(sequence);
+        }
         if recorded.is_err() {
             self.note_unrecorded();
         }
@@ -274,6 +282,11 @@ impl Stream {
         self.kind().may_be_touched()
     }
 
+    /// For a deliberate mistake.
+    pub(super) fn is_legacy(&self) -> bool {
+        self.kind() == StreamKind::Legacy
+    }
+
     /// The handle can still be used.
     pub fn is_alive(&self) -> bool {
         self.inner.lock().alive
@@ -293,6 +306,9 @@ impl Stream {
             return Ok(());
         }
         let record = access.stream.record_covering(access.sequence)?;
+        if mistake::is_now(Mistake::SkipSomeWaits, 16) {
+            return Ok(());
+        }
         match record {
             Some(record) => self.wait_for_record(access.stream, &record),
             None => Ok(()),
@@ -309,6 +325,13 @@ impl Stream {
         if identity.is_capturing()? {
             // The wait is the graph's, not the stream's.
             return Ok(());
+        }
+        if mistake::is(Mistake::RememberMoreThanWaited) {
+            self.remember_wait(other, other.last_submitted() + 1, &record.waits);
+        }
+        if mistake::is(Mistake::RememberLaterWaits) {
+            let later = other.inner.lock().waits.clone();
+            self.remember_wait(other, record.covers, &later);
         }
         self.remember_wait(other, record.covers, &record.waits);
         Ok(())
@@ -367,6 +390,9 @@ impl Stream {
             waits: inner.waits.clone().into_boxed_slice(),
         });
         inner.records.push_back(record.clone());
+        if mistake::is(Mistake::EventReusedEarly) {
+            events::give_back(identity.device, event);
+        }
         Ok(record)
     }
 
@@ -439,8 +465,15 @@ impl Stream {
     fn drop_done_records(&self, inner: &mut Inner) -> Result<()> {
         let backend = backend::current()?;
         while let Some(first) = inner.records.front() {
-            if !backend.event_query(first.device, first.event)? {
+            let done = match backend.event_query(first.device, first.event) {
+                Err(_) if mistake::is(Mistake::FailedQueryIsDone) => true,
+                answer => answer?,
+            };
+            if !done {
                 break;
+            }
+            if mistake::is(Mistake::PollMarksTooFar) {
+                self.mark_completed(self.last_submitted());
             }
             self.mark_completed(first.covers);
             inner.records.pop_front();
@@ -459,6 +492,9 @@ impl Stream {
             deadline.remaining(),
         )? {
             return Ok(false);
+        }
+        if mistake::is(Mistake::HostWaitMarksTooFar) {
+            self.mark_completed(self.last_submitted());
         }
         self.mark_completed(record.covers);
         let mut inner = self.inner.lock();
@@ -518,6 +554,9 @@ impl Stream {
         if inner.holds > 0 {
             // Whoever holds the stream will note an access that covers all that was queued, also by others.
             self.submitted.fetch_add(1, Ordering::AcqRel);
+        }
+        if mistake::is(Mistake::DestroyedStreamIsDone) {
+            self.mark_completed(self.last_submitted());
         }
         if self.submitted.load(Ordering::Acquire) != self.completed()
             && inner.identity.kind.may_be_touched()

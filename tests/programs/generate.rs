@@ -256,7 +256,8 @@ impl Generator {
                 let kind = self.random.of(self.style.kinds);
                 self.slots.tensors[place as usize] = Some(kind);
                 let (consumer, cache) = (self.consumer(place), self.cache());
-                (What::Create, [place, kind, consumer, cache])
+                let flags = cache + number % 2 * 2;
+                (What::Create, [place, kind, consumer, flags])
             }
             370..=509 => {
                 self.slots.tensors[slot as usize] = None;

@@ -846,7 +846,21 @@ impl Model {
         over && could_give > 1
     }
 
-    pub fn clear(&mut self, cache: CacheId, device: usize, own: Option<IndexId>) {
+    /// After a wait for all that is held there.
+    pub fn clear(&mut self, cache: CacheId, device: usize, own: Option<IndexId>) -> Judged<()> {
+        let all = own.map_or_else(|| self.all_indexes(cache), |index| vec![index]);
+        let waited = all.into_iter().all(|index| {
+            let held = self.of_index(&self.held, index, device);
+            held.into_iter().all(|id| self.done(id))
+        });
+        if !waited {
+            return Err("cleared without a wait".into());
+        }
+        self.give_up(cache, device, own);
+        Ok(())
+    }
+
+    fn give_up(&mut self, cache: CacheId, device: usize, own: Option<IndexId>) {
         let indexes = own.map_or_else(|| self.all_indexes(cache), |index| vec![index]);
         for index in indexes {
             self.take_in(index);
@@ -866,7 +880,7 @@ impl Model {
         }
         self.take_in_remote(cache);
         for device in 0..2 {
-            self.clear(cache, device, None);
+            self.give_up(cache, device, None);
         }
     }
 

@@ -40,10 +40,13 @@ impl Runner {
         place.map_or(none, |place| place.handle)
     }
 
-    pub(super) fn create(&mut self, thread: usize, [slot, kind, name, cache]: Numbers) {
+    pub(super) fn create(&mut self, thread: usize, [slot, kind, name, flags]: Numbers) {
         let (slot, kind) = (slot % TENSORS, kind % TENSOR_KINDS.len() as u16);
         let device = usize::from(slot >= FIRST_TENSOR_OF_DEVICE_1);
-        let Some(cache) = self.cache(cache).filter(|_| self.tensor(slot).is_none()) else {
+        let Some(cache) = self
+            .cache(flags % 2)
+            .filter(|_| self.tensor(slot).is_none())
+        else {
             return;
         };
         let Ok(place) = self.consumer(name, device, thread) else {
@@ -69,6 +72,15 @@ impl Runner {
             form,
             view: false,
         });
+        // Work on the stream that was named may use the memory at once.
+        if let Some(place) = place.filter(|_| flags / 2 % 2 == 1) {
+            // SAFETY: handles.
+            self.call(thread, &[], || unsafe {
+                cvc_tensor_end_access(handle, stream, CVC_ACCESS_WRITE)
+            });
+            let sequence = place.pointer.last_submitted();
+            self.model.end_access(memory, place.stream, true, sequence);
+        }
     }
 
     pub(super) fn release_tensor(&mut self, thread: usize, slot: u16) {

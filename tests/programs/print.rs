@@ -1,6 +1,9 @@
 //! A program as C, against cvc.h alone: what a person debugs with.
 
 use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::program::*;
 
@@ -54,8 +57,9 @@ static cvc_tensor_desc_t desc(int rank, int64_t a, int64_t b, int64_t c, int64_t
   return desc;
 }
 
-static void new_tensor(int slot, cvc_tensor_desc_t desc, int consumer, int cache) {
+static void new_tensor(int slot, cvc_tensor_desc_t desc, int consumer, int cache, int used) {
   ok(cvc_tensor_create(own_cache(cache), &desc, stream(consumer), &tensors[slot]));
+  if (used && consumer != 8) ok(cvc_tensor_end_access(tensors[slot], stream(consumer), CVC_ACCESS_WRITE));
 }
 
 static void view(int to, int from, cvc_tensor_desc_t desc) { ok(cvc_tensor_reshape(tensors[from], &desc, &tensors[to])); }
@@ -250,7 +254,7 @@ impl Known {
             What::Create => {
                 self.tensors[usize::from(a)] = b;
                 let desc = desc(b, a >= FIRST_TENSOR_OF_DEVICE_1, false);
-                format!("new_tensor({a}, {desc}, {c}, {d});")
+                format!("new_tensor({a}, {desc}, {c}, {}, {});", d % 2, d / 2 % 2)
             }
             What::ReleaseTensor => format!("ok(cvc_tensor_release(tensors[{a}]));"),
             What::View => {
@@ -423,4 +427,27 @@ pub fn print(program: &Program) -> String {
     format!(
         "{BEGIN}\n{functions}\nint main(void) {{\n  begin();\n{body}  look();\n  return 0;\n}}\n"
     )
+}
+
+/// The program as C compiles against the header. Skipped, by name, where there is no C compiler.
+pub fn assert_compiles(program: &Program) {
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let name = format!("cvc-printed-{}-{number}.c", std::process::id());
+    let file = std::env::temp_dir().join(name);
+    std::fs::write(&file, print(program)).expect("a file can be written");
+    let output = Command::new(&compiler)
+        .args(["-std=gnu11", "-fsyntax-only", "-Wall", "-Werror", "-I"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("include"))
+        .arg(&file)
+        .output();
+    let _ = std::fs::remove_file(&file);
+    match output {
+        Err(error) => println!("skipped: no C compiler {compiler}: {error}"),
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{text}");
+        }
+    }
 }

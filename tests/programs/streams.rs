@@ -316,7 +316,8 @@ impl Runner {
         if done && self.model.exact {
             self.see();
             let own = self.index(thread, cache).filter(|_| local % 2 == 1);
-            self.model.clear(cache, device, own);
+            let judged = self.model.clear(cache, device, own);
+            self.judged(judged);
         }
     }
 

@@ -9,7 +9,7 @@ use super::generate::generate;
 use super::print::print;
 use super::program::{Program, FAULTY_CALLS};
 use super::run::{start_backend, Runner, Tally};
-use super::shrink::Shrinker;
+use super::shrink::{Shrinker, FAILED_AT, PROGRAM_FILE};
 
 pub const STEPS_PER_PROGRAM: usize = 1000;
 
@@ -44,6 +44,27 @@ pub fn run_program(program: &Program) -> Result<Tally, Failure> {
     })
 }
 
+pub fn program_of(seed: u64) -> Program {
+    generate(seed, STEPS_PER_PROGRAM)
+}
+
+pub fn run_seed(seed: u64) -> Result<Tally, Failure> {
+    run_program(&program_of(seed))
+}
+
+/// The child's side of an attempt of `shrink.rs`.
+pub fn run_program_of_file() {
+    let Ok(file) = std::env::var(PROGRAM_FILE) else {
+        return;
+    };
+    let text = std::fs::read_to_string(file).expect("the file is there");
+    let program: Program = text.parse().expect("the file has a program");
+    start_backend();
+    if let Err(failure) = run_program(&program) {
+        panic!("{FAILED_AT}{}: {}", failure.step, failure.text);
+    }
+}
+
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
@@ -61,7 +82,7 @@ pub fn run_steps(steps: u64, first_seed: u64) -> Tally {
     };
     let mut all = Tally::default();
     for seed in seeds {
-        let program = generate(seed, STEPS_PER_PROGRAM);
+        let program = program_of(seed);
         match run_program(&program) {
             Ok(tally) => all.add(&tally),
             Err(failure) => {

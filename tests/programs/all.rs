@@ -1,0 +1,16 @@
+//! What random programs consist of, for the tests that run them.
+
+#![allow(dead_code)] // Each test uses a part of it.
+
+#[path = "../c_interface/mod.rs"]
+pub mod c_interface;
+pub mod generate;
+pub mod model;
+pub mod objects;
+pub mod print;
+pub mod program;
+pub mod run;
+pub mod shrink;
+pub mod streams;
+pub mod suite;
+pub mod threads;
