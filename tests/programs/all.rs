@@ -4,13 +4,17 @@
 
 #[path = "../c_interface/mod.rs"]
 pub mod c_interface;
+pub mod choice;
 pub mod generate;
+pub mod happens_before;
+pub mod look;
 pub mod model;
 pub mod objects;
 pub mod print;
 pub mod program;
 pub mod run;
 pub mod shrink;
+pub mod slots;
 pub mod streams;
 pub mod suite;
 pub mod threads;

@@ -10,42 +10,7 @@ pub type MemoryId = usize;
 pub type IndexId = usize;
 pub type CacheId = usize;
 
-/// By stream: everything up to that access comes before.
-type Clock = Vec<u64>;
-
-fn join(clock: &mut Clock, other: &[u64]) {
-    if clock.len() < other.len() {
-        clock.resize(other.len(), 0);
-    }
-    for (mine, theirs) in clock.iter_mut().zip(other) {
-        *mine = (*mine).max(*theirs);
-    }
-}
-
-fn at(clock: &[u64], stream: StreamId) -> u64 {
-    clock.get(stream).copied().unwrap_or(0)
-}
-
-/// What a stream's next work comes after. The library may record an event at once or use an older one, and an event covers
-/// more than it is asked for: so there is what is surely ordered, and what may be.
-#[derive(Clone, Default)]
-struct Order {
-    surely: Clock,
-    perhaps: Clock,
-}
-
-/// What an event stands for: (stream, its last access, what that came after).
-#[derive(Clone)]
-pub struct Recorded(StreamId, u64, Order);
-
-#[derive(Clone)]
-struct Access {
-    stream: StreamId,
-    sequence: u64,
-    write: bool,
-    /// What this access surely came after.
-    after: Clock,
-}
+use super::happens_before::{Access, Clock, Order};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -63,32 +28,32 @@ pub enum State {
 pub struct Memory {
     pub cache: CacheId,
     pub device: usize,
-    class: u16,
-    shape: u16,
+    pub(super) class: u16,
+    pub(super) shape: u16,
     pub bytes: u64,
     pub state: State,
     /// The index that counts it.
-    owner: IndexId,
-    accesses: Vec<Access>,
+    pub(super) owner: IndexId,
+    pub(super) accesses: Vec<Access>,
     /// Its work was seen complete when it was released.
-    was_done: bool,
+    pub(super) was_done: bool,
 }
 
-struct Index {
-    cache: CacheId,
+pub(super) struct Index {
+    pub(super) cache: CacheId,
     /// Its thread has ended.
-    closed: bool,
-    shared: bool,
+    pub(super) closed: bool,
+    pub(super) shared: bool,
     /// Released by other threads and not yet taken in, oldest first.
-    remote: Vec<MemoryId>,
+    pub(super) remote: Vec<MemoryId>,
 }
 
 pub struct Cache {
     pub shared: IndexId,
     /// The threads' indexes.
-    order: Vec<IndexId>,
+    pub(super) order: Vec<IndexId>,
     pub limit: [u64; 2],
-    charged: [u64; 2],
+    pub(super) charged: [u64; 2],
     pub closed: bool,
 }
 
@@ -126,167 +91,32 @@ pub struct Decisions {
     pub deferred: u64,
 }
 
-pub struct Wanted {
-    pub cache: CacheId,
-    pub index: IndexId,
-    pub device: usize,
-    pub class: u16,
-    pub shape: u16,
-    pub bytes: u64,
-    pub stream: Option<StreamId>,
-}
-
-/// How memory came to be given out again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reuse {
-    /// As the model follows it.
-    Clear,
-    /// With a wait or without: with one, something was evicted first.
-    Unclear,
-    /// By a wait though the limit has room, which only a driver without memory explains.
-    ByShortage,
-}
-
 #[derive(Default)]
 pub struct Model {
     /// Without it only what is safe is checked: no account, no duty to reuse. See `settled`.
     pub exact: bool,
     /// By stream: seen complete up to that access.
     pub seen: Clock,
-    order: Vec<Order>,
+    pub(super) order: Vec<Order>,
     pub last: Clock,
     pub memories: Vec<Memory>,
     /// Live and held ones.
-    present: Vec<MemoryId>,
+    pub(super) present: Vec<MemoryId>,
     /// Held ones, the longest held first.
-    held: Vec<MemoryId>,
-    indexes: Vec<Index>,
+    pub(super) held: Vec<MemoryId>,
+    pub(super) indexes: Vec<Index>,
     pub caches: Vec<Cache>,
     /// By cache and device.
     pub counters: Vec<[Totals; 2]>,
     /// Blocks whose object is gone and whose work is not seen complete.
-    deferred: Vec<MemoryId>,
+    pub(super) deferred: Vec<MemoryId>,
     pub driver: [u64; 2],
     pub decisions: Decisions,
 }
 
-type Judged<T> = Result<T, String>;
+pub(super) type Judged<T> = Result<T, String>;
 
 impl Model {
-    // ---- streams -------------------------------------------------------------------------------------------------
-
-    pub fn new_stream(&mut self, last: u64, seen: u64) -> StreamId {
-        self.order.push(Order::default());
-        self.last.push(last);
-        self.seen.push(seen);
-        self.order.len() - 1
-    }
-
-    fn come_after(&mut self, stream: StreamId, recorded: &Recorded) {
-        let Recorded(other, last, order) = recorded;
-        let mut own = vec![0; other + 1];
-        own[*other] = *last;
-        let mine = &mut self.order[stream];
-        join(&mut mine.surely, &order.surely);
-        join(&mut mine.surely, &own);
-        join(&mut mine.perhaps, &order.perhaps);
-        join(&mut mine.perhaps, &own);
-    }
-
-    pub fn record(&self, stream: StreamId) -> Recorded {
-        Recorded(stream, self.last[stream], self.order[stream].clone())
-    }
-
-    /// `stream` waits for all that the record covers.
-    pub fn wait(&mut self, stream: StreamId, recorded: &Recorded) {
-        if stream != recorded.0 {
-            self.come_after(stream, recorded);
-        }
-    }
-
-    /// After a fault nobody is sure which waits were made.
-    pub fn forget_order(&mut self) {
-        self.order.iter_mut().for_each(|order| order.surely.clear());
-    }
-
-    fn is_done(&self, access: &Access) -> bool {
-        access.sequence <= self.seen[access.stream]
-    }
-
-    fn done(&self, memory: MemoryId) -> bool {
-        self.memories[memory]
-            .accesses
-            .iter()
-            .all(|a| self.is_done(a))
-    }
-
-    /// The work that is queued on `stream` next comes after the access.
-    fn is_ordered(&self, access: &Access, stream: StreamId, clock: &Clock) -> bool {
-        access.stream == stream
-            || self.is_done(access)
-            || at(clock, access.stream) >= access.sequence
-    }
-
-    fn surely_ready(&self, memory: MemoryId, stream: Option<StreamId>) -> bool {
-        self.ready(memory, stream, |order| &order.surely)
-    }
-
-    fn perhaps_ready(&self, memory: MemoryId, stream: Option<StreamId>) -> bool {
-        self.ready(memory, stream, |order| &order.perhaps)
-    }
-
-    fn ready(
-        &self,
-        memory: MemoryId,
-        stream: Option<StreamId>,
-        clock: fn(&Order) -> &Clock,
-    ) -> bool {
-        self.memories[memory]
-            .accesses
-            .iter()
-            .all(|access| match stream {
-                Some(stream) => self.is_ordered(access, stream, clock(&self.order[stream])),
-                None => self.is_done(access),
-            })
-    }
-
-    /// Before work of that kind: a reader waits for writes, a writer for everything.
-    pub fn begin_access(&mut self, memory: MemoryId, stream: StreamId, write: bool) {
-        for access in self.memories[memory].accesses.clone() {
-            let surely = self.is_ordered(&access, stream, &self.order[stream].surely);
-            if !(write || access.write) || surely {
-                continue;
-            }
-            let mut order = Order {
-                surely: access.after.clone(),
-                perhaps: self.order[access.stream].perhaps.clone(),
-            };
-            let mut latest = vec![0; access.stream + 1];
-            latest[access.stream] = self.last[access.stream];
-            join(&mut order.perhaps, &latest);
-            self.come_after(stream, &Recorded(access.stream, access.sequence, order));
-        }
-    }
-
-    /// The work is queued and has that number. What it was ordered after need not be remembered any more where it wrote.
-    pub fn end_access(&mut self, memory: MemoryId, stream: StreamId, write: bool, sequence: u64) {
-        self.last[stream] = self.last[stream].max(sequence);
-        let mut accesses = std::mem::take(&mut self.memories[memory].accesses);
-        let surely = &self.order[stream].surely;
-        if write {
-            accesses.retain(|access| !self.is_ordered(access, stream, surely));
-        } else {
-            accesses.retain(|access| access.write || access.stream != stream);
-        }
-        accesses.push(Access {
-            stream,
-            sequence,
-            write,
-            after: surely.clone(),
-        });
-        self.memories[memory].accesses = accesses;
-    }
-
     // ---- caches and threads --------------------------------------------------------------------------------------
 
     pub fn new_cache(&mut self, limit: [u64; 2]) -> CacheId {
@@ -302,7 +132,7 @@ impl Model {
         self.caches.len() - 1
     }
 
-    fn add_index(&mut self, cache: CacheId, shared: bool) -> IndexId {
+    pub(super) fn add_index(&mut self, cache: CacheId, shared: bool) -> IndexId {
         self.indexes.push(Index {
             cache,
             closed: false,
@@ -318,13 +148,18 @@ impl Model {
         index
     }
 
-    fn all_indexes(&self, cache: CacheId) -> Vec<IndexId> {
+    pub(super) fn all_indexes(&self, cache: CacheId) -> Vec<IndexId> {
         let mut all = self.caches[cache].order.clone();
         all.push(self.caches[cache].shared);
         all
     }
 
-    fn of_index(&self, list: &[MemoryId], index: IndexId, device: usize) -> Vec<MemoryId> {
+    pub(super) fn of_index(
+        &self,
+        list: &[MemoryId],
+        index: IndexId,
+        device: usize,
+    ) -> Vec<MemoryId> {
         let here = |id: &&MemoryId| {
             let memory = &self.memories[**id];
             memory.owner == index && memory.device == device
@@ -358,7 +193,7 @@ impl Model {
         self.forget_if_over(cache, index);
     }
 
-    fn forget_if_over(&mut self, cache: CacheId, index: IndexId) {
+    pub(super) fn forget_if_over(&mut self, cache: CacheId, index: IndexId) {
         let counted = self
             .present
             .iter()
@@ -370,7 +205,7 @@ impl Model {
 
     // ---- the retention limit -------------------------------------------------------------------------------------
 
-    fn charge(&mut self, id: MemoryId) {
+    pub(super) fn charge(&mut self, id: MemoryId) {
         let Memory {
             cache,
             device,
@@ -380,7 +215,7 @@ impl Model {
         self.caches[cache].charged[device] += bytes;
     }
 
-    fn give_back(&mut self, id: MemoryId) {
+    pub(super) fn give_back(&mut self, id: MemoryId) {
         let Memory {
             cache,
             device,
@@ -390,17 +225,17 @@ impl Model {
         self.caches[cache].charged[device] -= bytes;
     }
 
-    fn has_room(&self, cache: CacheId, device: usize, bytes: u64) -> bool {
+    pub(super) fn has_room(&self, cache: CacheId, device: usize, bytes: u64) -> bool {
         self.caches[cache].charged[device] + bytes <= self.caches[cache].limit[device]
     }
 
-    fn unindex(&mut self, id: MemoryId) {
+    pub(super) fn unindex(&mut self, id: MemoryId) {
         self.give_back(id);
         self.memories[id].state = State::Live { indexed: false };
         self.decisions.unindexed += 1;
     }
 
-    fn unindex_live(&mut self, index: IndexId, device: usize) {
+    pub(super) fn unindex_live(&mut self, index: IndexId, device: usize) {
         for id in self.of_index(&self.present, index, device) {
             if self.memories[id].state == (State::Live { indexed: true }) {
                 self.unindex(id);
@@ -409,7 +244,7 @@ impl Model {
     }
 
     /// Evicts what is done of one index, the longest held first, until `room` bytes more stay within the limit.
-    fn evict(&mut self, cache: CacheId, index: IndexId, device: usize, room: u64) {
+    pub(super) fn evict(&mut self, cache: CacheId, index: IndexId, device: usize, room: u64) {
         for transient in [true, false] {
             for id in self.of_index(&self.held, index, device) {
                 if self.has_room(cache, device, room) {
@@ -425,7 +260,7 @@ impl Model {
     }
 
     /// Makes room with what the calling thread and ended threads hold.
-    fn enforce(&mut self, cache: CacheId, index: IndexId, device: usize, room: u64) {
+    pub(super) fn enforce(&mut self, cache: CacheId, index: IndexId, device: usize, room: u64) {
         for index in [index, self.caches[cache].shared] {
             if !self.has_room(cache, device, room) {
                 self.take_in(index);
@@ -446,282 +281,21 @@ impl Model {
         }
     }
 
-    // ---- giving out ----------------------------------------------------------------------------------------------
-
-    /// Held memory of an index that is large enough and of the right class; with `shape`, of just that shape.
-    fn candidates(&self, wanted: &Wanted, index: IndexId, shape: Option<u16>) -> Vec<MemoryId> {
-        let mut found = self.of_index(&self.held, index, wanted.device);
-        found.retain(|id| {
-            let memory = &self.memories[*id];
-            memory.class == wanted.class
-                && memory.bytes >= wanted.bytes
-                && shape.is_none_or(|shape| memory.shape == shape)
-        });
-        found
-    }
-
-    /// One of these has to be found. A look-up looks at the oldest of each stream, not at all: so it surely finds one that
-    /// was done when it was released, one whose work is all on the stream, and any where all are ready.
-    fn must_find(&self, among: &[MemoryId], stream: Option<StreamId>) -> bool {
-        let ready = |id: &MemoryId| self.surely_ready(*id, stream);
-        let at_once = |id: &MemoryId| {
-            let memory = &self.memories[*id];
-            memory.was_done
-                || memory
-                    .accesses
-                    .iter()
-                    .all(|access| Some(access.stream) == stream)
-        };
-        !among.is_empty() && (among.iter().all(ready) || among.iter().any(at_once))
-    }
-
-    /// The smallest size at which a look-up surely finds something that fits.
-    fn must_fit(&self, wanted: &Wanted, index: IndexId) -> Option<u64> {
-        let all = self.candidates(wanted, index, None);
-        let mut sizes: Vec<u64> = all.iter().map(|id| self.memories[*id].bytes).collect();
-        sizes.sort_unstable();
-        sizes.into_iter().find(|size| {
-            let of_size = |id: &&MemoryId| self.memories[**id].bytes == *size;
-            let same: Vec<_> = all.iter().filter(of_size).copied().collect();
-            self.must_find(&same, wanted.stream)
-        })
-    }
-
-    fn must_exact(&self, wanted: &Wanted, index: IndexId) -> bool {
-        let exact = self.candidates(wanted, index, Some(wanted.shape));
-        self.must_find(&exact, wanted.stream)
-    }
-
-    /// The library gave memory that it held.
-    pub fn reuse(&mut self, wanted: &Wanted, id: MemoryId) -> Judged<Reuse> {
-        if self.exact {
-            self.take_in(wanted.index);
-        } else {
-            // What other threads released may have been taken in since.
-            let lists = self.indexes.iter_mut().map(|index| &mut index.remote);
-            for list in lists.filter(|list| list.contains(&id)) {
-                list.retain(|released| *released != id);
-                self.memories[id].state = State::Held { transient: true };
-            }
-        }
-        let memory = &self.memories[id];
-        if let State::Live { .. } = memory.state {
-            return Err(format!(
-                "memory {id} was given out while it can be observed"
-            ));
-        }
-        if memory.cache != wanted.cache || memory.device != wanted.device {
-            return Err(format!("memory {id} is of another cache or device"));
-        }
-        if memory.class != wanted.class || memory.bytes < wanted.bytes {
-            return Err(format!(
-                "memory {id} of class {} and {} bytes was given for class {} and {} bytes",
-                memory.class, memory.bytes, wanted.class, wanted.bytes
-            ));
-        }
-        if !self.exact {
-            self.memories[id].state = State::Live { indexed: false };
-            self.memories[id].shape = wanted.shape;
-            self.memories[id].owner = wanted.index;
-            self.held.retain(|held| *held != id);
-            if !self.present.contains(&id) {
-                self.present.push(id);
-            }
-            return Ok(Reuse::Clear);
-        }
-        let State::Held { transient } = memory.state else {
-            return Err(format!(
-                "memory {id} was given out after it went back to the driver"
-            ));
-        };
-        let shared = self.caches[wanted.cache].shared;
-        let from_shared = memory.owner == shared && memory.owner != wanted.index;
-        if !from_shared && memory.owner != wanted.index {
-            return Err(format!("memory {id} is another thread's"));
-        }
-        let exact = memory.shape == wanted.shape;
-        let size = memory.bytes;
-        let mut how = Reuse::Clear;
-        if self.perhaps_ready(id, wanted.stream) {
-            self.judge_choice(wanted, exact, size, from_shared)?;
-            let room = self.has_room(wanted.cache, wanted.device, wanted.bytes);
-            if !room && !self.surely_ready(id, wanted.stream) {
-                how = Reuse::Unclear;
-            }
-        } else {
-            if wanted.stream.is_none() {
-                return Err(format!(
-                    "memory {id} has work queued, and the caller named no stream"
-                ));
-            }
-            self.must_not_find(wanted)?;
-            if self.index_room(wanted) {
-                how = Reuse::ByShortage;
-            }
-            if !exact {
-                let index = if from_shared { shared } else { wanted.index };
-                if !self
-                    .candidates(wanted, index, Some(wanted.shape))
-                    .is_empty()
-                {
-                    return Err("a wait for memory of another shape than there was".into());
-                }
-            }
-            self.decisions.waits += 1;
-        }
-        let done = self.done(id);
-        let counters = &mut self.counters[wanted.cache][wanted.device];
-        let decisions = &mut self.decisions;
-        if exact {
-            counters.exact += 1;
-            decisions.exact += 1;
-        } else {
-            counters.fit += 1;
-            decisions.fit += 1;
-        }
-        if !done {
-            counters.pending_hits += 1;
-            decisions.pending += 1;
-        }
-        decisions.steals += u64::from(from_shared);
-        self.held.retain(|held| *held != id);
-        // What was charged for its pending work alone is charged again only where the limit has room.
-        let mut indexed = true;
-        if transient {
-            self.give_back(id);
-            indexed = self.has_room(wanted.cache, wanted.device, size);
-            if indexed {
-                self.charge(id);
-            }
-        }
-        let memory = &mut self.memories[id];
-        memory.state = State::Live { indexed };
-        memory.owner = wanted.index;
-        memory.shape = wanted.shape;
-        if done {
-            memory.accesses.clear();
-        }
-        if let Some(stream) = wanted.stream {
-            self.begin_access(id, stream, true);
-        }
-        Ok(how)
-    }
-
-    /// Own memory comes before what ended threads left, the exact shape before another, a small one before a larger one.
-    fn judge_choice(
-        &self,
-        wanted: &Wanted,
-        exact: bool,
-        size: u64,
-        from_shared: bool,
-    ) -> Judged<()> {
-        let shared = self.caches[wanted.cache].shared;
-        let index = if from_shared { shared } else { wanted.index };
-        if from_shared && self.must_fit(wanted, wanted.index).is_some() {
-            return Err("an ended thread's memory was taken though the own index had some".into());
-        }
-        if !exact && self.must_exact(wanted, index) {
-            return Err("memory of another shape was taken though there was the exact one".into());
-        }
-        match self.must_fit(wanted, index) {
-            Some(smaller) if !exact && smaller < size => Err(format!(
-                "{size} bytes were taken though there were {smaller}"
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    fn must_not_find(&self, wanted: &Wanted) -> Judged<()> {
-        for index in [wanted.index, self.caches[wanted.cache].shared] {
-            if self.must_fit(wanted, index).is_some() || self.must_exact(wanted, index) {
-                return Err("there was memory that was ready".into());
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether new memory of that size is indexed, after eviction where it has to be.
-    fn index_room(&mut self, wanted: &Wanted) -> bool {
-        let &Wanted {
-            cache,
-            index,
-            device,
-            bytes,
-            ..
-        } = wanted;
-        if bytes > self.caches[cache].limit[device] {
-            return false;
-        }
-        self.enforce(cache, index, device, bytes);
-        self.has_room(cache, device, bytes)
-    }
-
-    fn must_not_wait(&self, wanted: &Wanted) -> Judged<()> {
-        for index in [wanted.index, self.caches[wanted.cache].shared] {
-            if wanted.stream.is_some() && !self.candidates(wanted, index, None).is_empty() {
-                return Err("pending memory was to be reused after a wait on the GPU".into());
-            }
-        }
-        Ok(())
-    }
-
-    /// The library took new memory.
-    pub fn new_memory(&mut self, wanted: &Wanted) -> Judged<MemoryId> {
-        let mut indexed = false;
-        if self.exact {
-            self.take_in(wanted.index);
-            self.must_not_find(wanted)?;
-            indexed = self.index_room(wanted);
-            if !indexed {
-                self.must_not_wait(wanted)?;
-                self.decisions.over_the_limit += 1;
-            }
-            self.counters[wanted.cache][wanted.device].misses += 1;
-            self.decisions.new_memory += 1;
-        }
-        let id = self.memories.len();
-        self.memories.push(Memory {
-            cache: wanted.cache,
-            device: wanted.device,
-            class: wanted.class,
-            shape: wanted.shape,
-            bytes: wanted.bytes,
-            state: State::Live { indexed },
-            owner: wanted.index,
-            accesses: Vec::new(),
-            was_done: false,
-        });
-        self.present.push(id);
-        if indexed {
-            self.charge(id);
-        }
-        self.driver[wanted.device] += Self::taken(wanted.bytes);
-        Ok(id)
-    }
-
-    /// The library had no memory: then nothing that fits is held, for a caller that can be made to wait.
-    pub fn refused(&mut self, wanted: &Wanted) -> Judged<()> {
-        if self.exact {
-            self.must_not_wait(wanted)?;
-        }
-        Ok(())
-    }
-
     // ---- taking back ---------------------------------------------------------------------------------------------
 
     /// The driver gives whole granules.
-    fn taken(bytes: u64) -> u64 {
+    pub(super) fn taken(bytes: u64) -> u64 {
         bytes.next_multiple_of(512)
     }
 
     /// Out of the index, and back to the driver once its work is done.
-    fn leave(&mut self, id: MemoryId) {
+    pub(super) fn leave(&mut self, id: MemoryId) {
         self.held.retain(|held| *held != id);
         self.give_back(id);
         self.drop_memory(id);
     }
 
-    fn drop_memory(&mut self, id: MemoryId) {
+    pub(super) fn drop_memory(&mut self, id: MemoryId) {
         self.memories[id].state = State::Gone;
         self.present.retain(|present| *present != id);
         let Memory { device, bytes, .. } = self.memories[id];
@@ -771,7 +345,7 @@ impl Model {
 
     /// What was indexed stays. What was not goes back, once its work is done: until then it is charged and may be reused.
     /// A thread's end drops nothing itself.
-    fn hold(&mut self, id: MemoryId, may_drop: bool) {
+    pub(super) fn hold(&mut self, id: MemoryId, may_drop: bool) {
         let done = self.done(id);
         let indexed = self.memories[id].state == State::Live { indexed: true };
         self.memories[id].was_done = done;
@@ -788,13 +362,13 @@ impl Model {
     }
 
     /// What other threads released.
-    fn take_in(&mut self, index: IndexId) {
+    pub(super) fn take_in(&mut self, index: IndexId) {
         for id in std::mem::take(&mut self.indexes[index].remote) {
             self.hold(id, true);
         }
     }
 
-    fn take_in_remote(&mut self, cache: CacheId) {
+    pub(super) fn take_in_remote(&mut self, cache: CacheId) {
         for index in 0..self.indexes.len() {
             if self.indexes[index].cache != cache {
                 continue;
@@ -803,7 +377,7 @@ impl Model {
         }
     }
 
-    fn drop_done_transients(&mut self, index: IndexId, device: usize) {
+    pub(super) fn drop_done_transients(&mut self, index: IndexId, device: usize) {
         for id in self.of_index(&self.held, index, device) {
             if self.memories[id].state == (State::Held { transient: true }) && self.done(id) {
                 self.leave(id);
@@ -823,7 +397,7 @@ impl Model {
         }
     }
 
-    fn retire_index(&mut self, cache: CacheId, index: IndexId, device: usize) {
+    pub(super) fn retire_index(&mut self, cache: CacheId, index: IndexId, device: usize) {
         self.take_in(index);
         self.drop_done_transients(index, device);
         self.evict(cache, index, device, 0);
@@ -860,7 +434,7 @@ impl Model {
         Ok(())
     }
 
-    fn give_up(&mut self, cache: CacheId, device: usize, own: Option<IndexId>) {
+    pub(super) fn give_up(&mut self, cache: CacheId, device: usize, own: Option<IndexId>) {
         let indexes = own.map_or_else(|| self.all_indexes(cache), |index| vec![index]);
         for index in indexes {
             self.take_in(index);

@@ -3,6 +3,7 @@
 use super::c_interface::*;
 use super::program::*;
 use super::run::*;
+use super::slots::*;
 use std::ptr::{null, null_mut};
 
 type Numbers = [u16; 4];

@@ -2,7 +2,6 @@
 //! account, every byte that is read, and no race.
 
 use std::collections::HashMap;
-use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
 use std::sync::Once;
 
@@ -10,12 +9,16 @@ use cvc::backend::StreamHandle;
 use cvc::timeline::{self, Stream};
 
 use super::c_interface::*;
+use super::choice::{Reuse, Wanted};
+use super::happens_before::Recorded;
+use super::look::*;
 use super::model::*;
 use super::program::*;
+use super::slots::*;
 use super::threads::Threads;
 
 /// Bytes of each device: enough for most programs, and little enough to run out.
-const DEVICE_BYTES: u64 = 256 << 10;
+pub(super) const DEVICE_BYTES: u64 = 256 << 10;
 
 pub(super) const NO_INDEX: IndexId = usize::MAX;
 
@@ -27,147 +30,6 @@ pub fn start_backend() {
         std::env::set_var("CVC_HOST_DEVICES", "2");
         start(CVC_INSTRUMENT_STEPPED | CVC_INSTRUMENT_RACE_CHECK | CVC_INSTRUMENT_FAULTS);
     });
-}
-
-/// What the programs reached, all together.
-#[derive(Default)]
-pub struct Tally {
-    pub steps: u64,
-    pub decisions: Decisions,
-    /// Of every cache, by its own counters: also where no model follows.
-    pub exact: u64,
-    pub fit: u64,
-    pub pending: u64,
-    pub misses: u64,
-    pub evictions: u64,
-    pub out_of_memory: u64,
-    pub downloads: u64,
-    pub settled: u64,
-    pub threads_ended: u64,
-    pub caches_closed: u64,
-    pub faults: [u64; FAULTY_CALLS.len()],
-}
-
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Origin {
-    Created,
-    Foreign,
-    Registered,
-}
-
-pub(super) struct NamedStream {
-    pub(super) handle: usize,
-    pub(super) device: usize,
-    pub(super) origin: Origin,
-}
-
-/// What a tensor is at present.
-#[derive(Clone, Copy)]
-pub(super) struct Form {
-    pub(super) class: u16,
-    pub(super) shape: u16,
-    pub(super) bytes: u64,
-    pub(super) extents: [usize; 4],
-}
-
-impl Form {
-    pub(super) fn of(kind: u16) -> Form {
-        let of = &TENSOR_KINDS[kind as usize];
-        Form {
-            class: u16::from(of.class),
-            shape: kind,
-            bytes: of.bytes,
-            extents: of.extents,
-        }
-    }
-
-    pub(super) fn of_image(kind: u16) -> Form {
-        let of = &IMAGE_KINDS[kind as usize];
-        Form {
-            class: u16::from(of.class),
-            shape: kind,
-            bytes: of.bytes,
-            extents: of.extents,
-        }
-    }
-
-    /// With an N in front: NHWC, another layout and so another class.
-    pub(super) fn with_n(self) -> Form {
-        Form {
-            class: self.class + 20,
-            shape: self.shape + 100,
-            ..self
-        }
-    }
-
-    /// An image as a tensor: NCHW where it has one channel, else NHWC.
-    pub(super) fn of_image_view(kind: u16) -> Form {
-        let image = Form::of_image(kind);
-        Form {
-            class: if image.extents[3] == 1 { 2 } else { 20 },
-            shape: kind + 200,
-            ..image
-        }
-    }
-
-    pub(super) fn value_bytes(&self) -> usize {
-        self.extents.iter().product()
-    }
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct Tensor {
-    pub(super) handle: cvc_tensor_t,
-    pub(super) memory: MemoryId,
-    pub(super) form: Form,
-    pub(super) view: bool,
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct Image {
-    pub(super) handle: cvc_image_t,
-    pub(super) memory: MemoryId,
-    pub(super) kind: u16,
-}
-
-#[derive(Clone)]
-pub(super) struct Batch {
-    pub(super) handle: cvc_image_batch_t,
-    pub(super) memory: MemoryId,
-    pub(super) capacity: i32,
-    pub(super) images: Vec<(MemoryId, u16)>,
-}
-
-pub(super) struct Export {
-    pub(super) managed: *mut c_void,
-    pub(super) memory: MemoryId,
-    /// Where its end is noted.
-    pub(super) consumer: Option<Place>,
-    pub(super) lends: bool,
-}
-
-pub(super) struct Download {
-    pub(super) device: usize,
-    pub(super) got: Box<[u8]>,
-    pub(super) values: Vec<u8>,
-}
-
-/// The head of a DLManagedTensor, whose tensor has 48 bytes.
-#[repr(C)]
-pub(super) struct Managed {
-    pub(super) tensor: [u64; 6],
-    pub(super) context: *mut c_void,
-    pub(super) deleter: unsafe extern "C" fn(*mut c_void),
-}
-
-/// A stream as a call names it, and who that is just now.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
-    pub(super) handle: cvc_stream_t,
-    pub(super) stream: StreamId,
-    pub(super) pointer: &'static Stream,
-    /// The slot, or one of the default streams.
-    pub(super) name: u16,
 }
 
 pub struct Runner {
@@ -210,82 +72,6 @@ pub struct Runner {
 pub(super) fn set_limit(cache: cvc_cache_t, device: usize, bytes: i64) -> i32 {
     // SAFETY: no preconditions.
     unsafe { cvc_cache_set_limit(cache, device as i32, bytes) }
-}
-
-pub fn stats_of(cache: cvc_cache_t, device: usize) -> cvc_cache_stats_t {
-    // SAFETY: plain numbers.
-    let mut stats: cvc_cache_stats_t = unsafe { std::mem::zeroed() };
-    stats.struct_size = std::mem::size_of_val(&stats);
-    // SAFETY: a place for the result.
-    ok(unsafe { cvc_cache_stats(cache, device as i32, &mut stats) });
-    stats
-}
-
-pub(super) fn totals(of: &cvc_cache_stats_t) -> Totals {
-    Totals {
-        limit: of.limit_bytes,
-        bytes: of.bytes,
-        count: of.count,
-        live: (of.live_count, of.live_bytes),
-        unindexed: (of.unindexed_count, of.unindexed_bytes),
-        idle: (of.idle_count, of.idle_bytes),
-        pending: (of.pending_count, of.pending_bytes),
-        exact: of.hits_exact,
-        fit: of.hits_fit,
-        pending_hits: of.hits_pending,
-        misses: of.misses,
-        evictions: of.evictions,
-        driver: of.driver_bytes,
-    }
-}
-
-pub(super) fn text(into: &mut [c_char], from: &str) {
-    for (place, letter) in into.iter_mut().zip(from.bytes()) {
-        *place = letter as c_char;
-    }
-}
-
-pub(super) fn desc_of(
-    shape: &[i64],
-    dtype: &str,
-    layout: &str,
-    device: usize,
-) -> cvc_tensor_desc_t {
-    // SAFETY: plain numbers.
-    let mut desc: cvc_tensor_desc_t = unsafe { std::mem::zeroed() };
-    desc.struct_size = std::mem::size_of_val(&desc);
-    desc.device = device as i32;
-    desc.rank = shape.len() as i32;
-    desc.shape[..shape.len()].copy_from_slice(shape);
-    desc.dtype = match dtype {
-        "U8" => CVC_DTYPE_U8,
-        "S32" => CVC_DTYPE_S32,
-        _ => CVC_DTYPE_F32,
-    };
-    text(&mut desc.layout, layout);
-    desc
-}
-
-/// What a flip gives: 0 turns rows about, 1 columns, -1 both, any other code copies.
-pub fn flipped(values: &[u8], [outer, height, width, element]: [usize; 4], code: i32) -> Vec<u8> {
-    let mut result = Vec::with_capacity(values.len());
-    for plane in 0..outer {
-        for y in 0..height {
-            let from_y = match code {
-                0 | -1 => height - 1 - y,
-                _ => y,
-            };
-            for x in 0..width {
-                let from_x = match code {
-                    1 | -1 => width - 1 - x,
-                    _ => x,
-                };
-                let from = ((plane * height + from_y) * width + from_x) * element;
-                result.extend_from_slice(&values[from..from + element]);
-            }
-        }
-    }
-    result
 }
 
 impl Runner {
@@ -651,146 +437,6 @@ impl Runner {
                 let apart = start + new.bytes <= *address || address + of.bytes <= start;
                 assert!(apart, "two live objects share bytes");
             }
-        }
-    }
-
-    // ---- what is looked at -----------------------------------------------------------------------------------------
-
-    /// Waits for all work, ends every fault, clears every cache: from here on all is known again.
-    pub(super) fn settle(&mut self) {
-        self.end_plan();
-        self.unsure = false;
-        self.doubtful = false;
-        self.tally.settled += 1;
-        for thread in 0..THREADS as usize {
-            if self.per_thread_used[thread] && self.threads.runs(thread) {
-                let own = std::ptr::without_provenance_mut(2);
-                self.threads.on(thread, || synchronize(own));
-            }
-        }
-        for device in 0..2 {
-            // SAFETY: no preconditions.
-            ok(unsafe { cvc_device_synchronize(device, -1) });
-        }
-        for cache in 0..self.caches.len() {
-            for device in 0..2 {
-                if !self.model.caches[cache].closed {
-                    // SAFETY: no preconditions.
-                    ok(unsafe { cvc_cache_clear(self.caches[cache], device, CVC_SCOPE_GLOBAL) });
-                }
-            }
-        }
-        self.read_downloads(None);
-        self.sources.clear();
-        for (last, pointer) in self.model.last.iter_mut().zip(&self.pointers) {
-            *last = pointer.last_submitted();
-        }
-        self.see();
-        self.model.settled(true);
-        for cache in 0..self.caches.len() {
-            for device in 0..2 {
-                if !self.model.caches[cache].closed {
-                    self.take_counters(cache, device);
-                }
-            }
-        }
-        self.compare();
-        self.model.exact = self.watch == Watch::EachStep;
-    }
-
-    pub(super) fn read_downloads(&mut self, device: Option<usize>) {
-        for download in std::mem::take(&mut self.downloads) {
-            if device.is_some_and(|device| device != download.device) {
-                self.downloads.push(download);
-                continue;
-            }
-            let mut pairs = download.got.iter().zip(&download.values);
-            let wrong = pairs.position(|(got, value)| got != value);
-            let bytes = download.got.len();
-            assert_eq!(wrong, None, "a download of {bytes} bytes has a wrong value");
-            self.tally.downloads += 1;
-        }
-    }
-
-    /// Every account of every open cache, to the byte.
-    pub(super) fn compare(&mut self) {
-        // What one cache lets go when it is looked at, the driver's account shows in the others.
-        for cache in 1..self.caches.len() {
-            if !self.model.caches[cache].closed {
-                for device in 0..2 {
-                    stats_of(self.caches[cache], device);
-                }
-            }
-        }
-        for cache in 0..self.caches.len() {
-            if self.model.caches[cache].closed {
-                continue;
-            }
-            for device in 0..2 {
-                let now = stats_of(self.caches[cache], device);
-                self.look_for_a_fault();
-                if self.fault_was_hit {
-                    return;
-                }
-                let (library, model) = (totals(&now), self.model.totals(cache, device));
-                if library != model {
-                    // More was evicted than the limit asks for: only a driver without memory explains that.
-                    let nearly_full = self.model.driver[device] > DEVICE_BYTES / 2;
-                    if library.evictions > model.evictions && nearly_full {
-                        self.unsure = true;
-                        continue;
-                    }
-                    panic!(
-                        "cache {cache}, device {device}:\nlibrary {library:?}\nmodel   {model:?}"
-                    );
-                }
-            }
-        }
-    }
-
-    pub(super) fn tally_up(&mut self) {
-        for device in 0..2 {
-            let now = totals(&stats_of(self.caches[0], device));
-            let then = self.counted[device];
-            self.tally.exact += now.exact - then.exact;
-            self.tally.fit += now.fit - then.fit;
-            self.tally.pending += now.pending_hits - then.pending_hits;
-            self.tally.misses += now.misses - then.misses;
-            self.tally.evictions += now.evictions - then.evictions;
-        }
-        self.tally.decisions = self.model.decisions;
-    }
-
-    pub(super) fn check_sums(&self) {
-        for device in 0..2 {
-            let now = stats_of(self.caches[0], device);
-            let held = now.idle_bytes + now.pending_bytes;
-            assert_eq!(now.bytes, now.live_bytes - now.unindexed_bytes + held);
-            assert!(now.driver_bytes >= now.live_bytes + held);
-        }
-    }
-
-    pub(super) fn check(&mut self) {
-        assert_no_races();
-        if self.model.exact && !self.unsure {
-            // So that the library knows all that can be known.
-            for pointer in &self.pointers {
-                if pointer.completed() != pointer.last_submitted() {
-                    pointer.poll();
-                }
-            }
-            self.look_for_a_fault();
-        }
-        if self.model.exact && !self.unsure {
-            self.see();
-            self.model.look();
-            self.compare();
-        } else if self.tally.steps % 8 == 0 {
-            self.check_sums();
-            self.look_for_a_fault();
-        }
-        if self.unsure {
-            self.settle();
         }
     }
 

@@ -6,9 +6,11 @@ use std::ptr::null_mut;
 use cvc::backend;
 
 use super::c_interface::*;
+use super::look::*;
 use super::print::fault_status;
 use super::program::*;
 use super::run::*;
+use super::slots::*;
 
 type Numbers = [u16; 4];
 

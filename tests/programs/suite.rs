@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
 
 use super::generate::generate;
+use super::look::Tally;
 use super::print::print;
 use super::program::{Program, FAULTY_CALLS};
-use super::run::{start_backend, Runner, Tally};
+use super::run::{start_backend, Runner};
 use super::shrink::{Shrinker, FAILED_AT, PROGRAM_FILE};
 
 pub const STEPS_PER_PROGRAM: usize = 1000;
