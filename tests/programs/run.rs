@@ -61,6 +61,8 @@ pub struct Runner {
     pub(super) fault_was_hit: bool,
     /// A fault was hit since all was settled.
     pub(super) doubtful: bool,
+    /// Also before this step.
+    pub(super) was_doubtful: bool,
     pub(super) last_status: i32,
     /// The library did what may or may not evict: after this step everything is settled.
     pub(super) unsure: bool,
@@ -102,6 +104,7 @@ impl Runner {
             planned: None,
             fault_was_hit: false,
             doubtful: false,
+            was_doubtful: false,
             last_status: CVC_STATUS_OK,
             unsure: false,
             views: 0,
@@ -347,7 +350,7 @@ impl Runner {
 
     /// A call that failed by a fault may have left memory behind that nobody saw; what it holds, the account tells.
     pub(super) fn learn_capacity(&mut self, memory: MemoryId) {
-        if !self.doubtful {
+        if !self.was_doubtful {
             return;
         }
         let Memory { cache, device, .. } = self.model.memories[memory];
@@ -443,6 +446,7 @@ impl Runner {
     pub fn step(&mut self, step: &Step) {
         self.tally.steps += 1;
         self.fault_was_hit = false;
+        self.was_doubtful = self.doubtful;
         let thread = usize::from(step.thread % THREADS);
         if step.what != What::EndThread {
             self.begin_thread(thread);

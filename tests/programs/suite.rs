@@ -141,6 +141,10 @@ pub fn run_in_parts(steps: u64, first_seed: u64, child: &str) -> Vec<(String, u6
             .output()
             .expect("a process can be started");
         let text = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() {
+            // The others stop too.
+            next.store(parts, Ordering::Relaxed);
+        }
         assert!(
             output.status.success(),
             "the part from seed {seed}: {}\n{text}{}",
