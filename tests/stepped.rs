@@ -215,3 +215,35 @@ fn the_legacy_stream_keeps_its_order() {
     release(second);
     destroy(blocking);
 }
+
+/// Here since the driver's account is the process's, and these tests run one at a time.
+#[test]
+fn what_outlives_its_cache_goes_back_once_it_is_released_and_done() {
+    let _one = begin();
+    let all = default_cache();
+    let before = stats(all).driver_bytes;
+    let stream = new_stream(0);
+    let mut cache = null_mut();
+    // SAFETY: a place for the result.
+    ok(unsafe { cvc_cache_create(std::ptr::null(), &mut cache) });
+    let desc = hwc(SIDE, SIDE, 1);
+    let (idle, busy) = (create(cache, &desc, stream), create(cache, &desc, stream));
+    // SAFETY: handles.
+    unsafe {
+        ok(cvc_fill_zero(stream, busy));
+        ok(cvc_cache_release(cache));
+    }
+    // Released by another thread, which has no list that anybody looks at any more.
+    let handle = idle as usize;
+    std::thread::spawn(move || release(std::ptr::without_provenance_mut(handle)))
+        .join()
+        .expect("the thread releases it");
+    assert_eq!(stats(all).driver_bytes, before + 512);
+    release(busy);
+    assert_eq!(stats(all).driver_bytes, before + 512, "its work is queued");
+    while runnable() > 0 {
+        step(0);
+    }
+    assert_eq!(stats(all).driver_bytes, before);
+    destroy(stream);
+}

@@ -83,7 +83,7 @@ pub fn close(cache: &'static Cache) {
         let Some(device) = cache.devices[place].get() else {
             continue;
         };
-        device.retention.set_limit(0);
+        device.retention.close();
         for index in cache.all_indexes() {
             let mut state = lock_drained(index);
             let Some(own) = state.device(place as i32) else {

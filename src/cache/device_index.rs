@@ -422,6 +422,8 @@ impl DeviceIndex {
             if !stays {
                 let accesses = (*entry).accesses.get_mut();
                 let done = match when {
+                    // Nobody looks here any more; the pool keeps it until its work is done.
+                    Release::Call | Release::List if self.retention.is_closed() => true,
                     Release::Call => accesses.poll(),
                     Release::List => accesses.is_done(),
                     Release::ThreadEnd => false,

@@ -1,6 +1,6 @@
 //! The retention limit of one device in one cache, and what is charged against it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Charged bytes are those of indexed live, idle and pending entries of all threads. New charges respect the limit; bytes
 /// that pending work needs may pass it.
@@ -8,6 +8,8 @@ pub struct Retention {
     limit: AtomicU64,
     bytes: AtomicU64,
     peak: AtomicU64,
+    /// The cache has no handle any more: nobody counts or looks up in it.
+    closed: AtomicBool,
 }
 
 impl Retention {
@@ -16,6 +18,7 @@ impl Retention {
             limit: AtomicU64::new(limit),
             bytes: AtomicU64::new(0),
             peak: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
         }
     }
 
@@ -25,6 +28,16 @@ impl Retention {
 
     pub fn set_limit(&self, limit: u64) {
         self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// Retains nothing from now on.
+    pub fn close(&self) {
+        self.set_limit(0);
+        self.closed.store(true, Ordering::Release);
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     pub fn bytes(&self) -> u64 {

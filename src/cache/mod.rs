@@ -322,7 +322,11 @@ pub unsafe fn discard(cache: &'static Cache, entry: *mut Entry) {
 unsafe fn release_elsewhere(cache: &'static Cache, index: &'static Index, entry: *mut Entry) {
     // SAFETY: as in `release`.
     unsafe {
-        if !std::ptr::eq(index, &cache.shared) && index.push_remote(entry) {
+        let closed = cache.devices[(*entry).device as usize]
+            .get()
+            .is_some_and(|known| known.retention.is_closed());
+        // In a closed cache no look-up would take it off the owner's list.
+        if !closed && !std::ptr::eq(index, &cache.shared) && index.push_remote(entry) {
             return;
         }
         let mut state = index.lock();

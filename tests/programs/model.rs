@@ -329,7 +329,10 @@ impl Model {
             if !self.has_room(cache, device, 0) {
                 self.enforce(cache, owner, device, 0);
             }
-        } else if !self.indexes[owner].closed && !self.indexes[owner].shared {
+        } else if !self.caches[cache].closed
+            && !self.indexes[owner].closed
+            && !self.indexes[owner].shared
+        {
             self.indexes[owner].remote.push(id);
             self.decisions.owners_list += 1;
         } else {
@@ -349,8 +352,10 @@ impl Model {
         let done = self.done(id);
         let indexed = self.memories[id].state == State::Live { indexed: true };
         self.memories[id].was_done = done;
+        // A closed cache keeps nothing back for another look.
+        let closed = self.caches[self.memories[id].cache].closed;
         if !indexed {
-            if done && may_drop {
+            if (done || closed) && may_drop {
                 return self.drop_memory(id);
             }
             self.charge(id);
@@ -459,7 +464,7 @@ impl Model {
     }
 
     /// Whoever counts takes in what other threads released, and drops what only waited for its work. Nobody counts a closed
-    /// cache: what it still has goes with the next work on it, or the next wait.
+    /// cache.
     pub fn look(&mut self) {
         for cache in 0..self.caches.len() {
             if self.caches[cache].closed {
