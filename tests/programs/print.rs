@@ -429,9 +429,13 @@ pub fn print(program: &Program) -> String {
     )
 }
 
-/// The program as C compiles against the header. Skipped, by name, where there is no C compiler.
+/// The program as C compiles against the header. Skipped, by name, where there is no C compiler or no source tree.
 pub fn assert_compiles(program: &Program) {
     static FILES: AtomicU32 = AtomicU32::new(0);
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    if !include.exists() {
+        return println!("skipped: no header to compile against");
+    }
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
     let number = FILES.fetch_add(1, Ordering::Relaxed);
     let name = format!("cvc-printed-{}-{number}.c", std::process::id());
@@ -439,7 +443,7 @@ pub fn assert_compiles(program: &Program) {
     std::fs::write(&file, print(program)).expect("a file can be written");
     let output = Command::new(&compiler)
         .args(["-std=gnu11", "-fsyntax-only", "-Wall", "-Werror", "-I"])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("include"))
+        .arg(&include)
         .arg(&file)
         .output();
     let _ = std::fs::remove_file(&file);

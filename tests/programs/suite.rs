@@ -111,7 +111,7 @@ pub fn told(shrinker: &mut Shrinker, program: &Program) -> String {
 
 /// The first seed of a part of the long run.
 const FIRST_SEED: &str = "CVC_FIRST_SEED";
-const STEPS_PER_PART: u64 = 250_000;
+const STEPS_PER_PART: u64 = 100_000;
 
 /// A part of `run_in_parts`, in the process that it starts.
 pub fn run_part() {
