@@ -144,6 +144,25 @@ impl Runner {
         }
     }
 
+    /// A view is counted by its memory's cache, which tells nobody once it is closed.
+    pub(super) fn check_views(&self) {
+        if self.model.caches.iter().any(|cache| cache.closed) {
+            return;
+        }
+        let devices = self
+            .caches
+            .iter()
+            .flat_map(|cache| [(cache, 0), (cache, 1)]);
+        let all = devices.map(|(cache, device)| stats_of(*cache, device));
+        let views: u64 = all
+            .map(|now| {
+                assert_eq!(now.live_handles, now.live_count + now.view_count);
+                now.view_count
+            })
+            .sum();
+        assert_eq!(views, self.views, "views");
+    }
+
     pub(super) fn tally_up(&mut self) {
         for device in 0..2 {
             let now = totals(&stats_of(self.caches[0], device));
@@ -181,8 +200,11 @@ impl Runner {
             self.see();
             self.model.look();
             self.compare();
-        } else if self.tally.steps % 8 == 0 {
+            self.check_views();
+        } else if self.tally.steps % 64 == 0 {
+            // Seldom, since who counts asks every stream.
             self.check_sums();
+            self.check_views();
             self.look_for_a_fault();
         }
         if self.unsure {

@@ -88,9 +88,17 @@ impl Runner {
         if let Some(tensor) = self.tensors[usize::from(slot % TENSORS)].take() {
             // SAFETY: a handle, released once.
             self.call(thread, &[], || unsafe { cvc_tensor_release(tensor.handle) });
-            self.views -= u64::from(tensor.view);
+            self.views -= u64::from(tensor.view && !self.is_known(tensor.handle));
             self.let_go(tensor.memory, thread);
         }
+    }
+
+    /// A slot or an export has this view.
+    fn is_known(&self, view: cvc_tensor_t) -> bool {
+        let mut exports = self.exports.iter().flatten();
+        let mut tensors = self.tensors.iter().flatten();
+        exports.any(|export| export.view == Some(view))
+            || tensors.any(|tensor| tensor.handle == view)
     }
 
     fn add_view(&mut self, slot: u16, handle: cvc_tensor_t, memory: usize, form: Form) {
@@ -361,6 +369,7 @@ impl Runner {
             memory: tensor.memory,
             consumer,
             lends,
+            view: tensor.view.then_some(tensor.handle),
         });
     }
 
@@ -377,6 +386,9 @@ impl Runner {
             let sequence = place.pointer.last_submitted();
             self.model
                 .end_access(export.memory, place.stream, true, sequence);
+        }
+        if let Some(view) = export.view {
+            self.views -= u64::from(!self.is_known(view));
         }
         if export.lends {
             self.lent[export.memory] = false;

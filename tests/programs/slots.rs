@@ -104,6 +104,8 @@ pub(super) struct Export {
     /// Where its end is noted.
     pub(super) consumer: Option<Place>,
     pub(super) lends: bool,
+    /// Where a view was exported, which lives as long.
+    pub(super) view: Option<cvc_tensor_t>,
 }
 
 pub(super) struct Download {
