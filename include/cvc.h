@@ -394,8 +394,8 @@ typedef struct cvc_image_data_t {
 
 /**
  * Tells the owner of wrapped memory, once, that nobody observes it any more and that its work is done. Runs inside a
- * library call of any thread, with no lock of the library held; it may call the library. A callback that releases the
- * last reference to another wrap runs that one's callback inside itself: chains of thousands use the stack up.
+ * library call of any thread, with no lock of the library held; it may call the library. Where a callback lets
+ * go of another wrap, that one's callback runs after it has returned, on the same thread.
  */
 typedef void (*cvc_release_fn)(void *context);
 
@@ -1645,7 +1645,8 @@ cvc_status_t cvc_host_race_access(int32_t device,
  * Raw memory of the device from the cache: idle memory of just this size, in granules of 512 bytes, and alignment, else
  * the smallest idle raw memory of that alignment that is large enough, else new memory. It counts in the cache's limits and statistics as a
  * tensor does, by its whole granules. Its bytes are whatever was there. Never waits on the host, but for pending memory
- * before it would report out-of-memory.
+ * before it would report out-of-memory. What an alignment above 512 takes beyond the bytes is charged to nobody: it counts
+ * in `free_bytes`.
  *
  * The library does not see what uses the memory. Work on other streams than `stream` is ordered by the caller, and
  * named by `cvc_mem_record_stream` or an event before the memory is freed.

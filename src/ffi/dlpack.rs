@@ -9,7 +9,7 @@ use super::constants::*;
 use super::error::guard;
 use super::structs::*;
 use super::tensor::{check_device_pointer, layout_text};
-use crate::backend::{self, BackendKind};
+use crate::backend::{self, BackendKind, STREAM_LEGACY};
 use crate::error::{Result, Status};
 use crate::fail;
 use crate::object::{
@@ -17,7 +17,7 @@ use crate::object::{
 };
 use crate::observe::mistake::{self, Mistake};
 use crate::observe::process;
-use crate::timeline::{AccessKind, Hold};
+use crate::timeline::{self, AccessKind, Hold, StreamKind};
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -259,6 +259,12 @@ pub unsafe extern "C" fn cvc_tensor_to_dlpack(
         if let Some(stream) = consumer {
             if !mistake::is(Mistake::ExportDoesNotWait) {
                 object::begin_access(&export.object, stream, AccessKind::Write)?;
+            }
+            if stream.kind() == StreamKind::PerThread {
+                // The deleter may run on another thread, where the handle means another stream. The legacy stream orders
+                // with every thread's own.
+                let legacy = timeline::resolve(STREAM_LEGACY, stream.device())?;
+                export.consumer = Some(Hold::new(legacy));
             }
         }
         let context = Box::into_raw(export).cast();
