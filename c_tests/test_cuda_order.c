@@ -248,12 +248,12 @@ static void values_stay_until_they_are_read(void) {
   stats.struct_size = sizeof stats;
   CHECK_OK(cvc_cache_stats(check_default_cache(), 0, &stats));
   printf("%llu rounds of %d threads, %llu readers, 0 wrong values; %llu exact hits, %llu fits, %llu pending, "
-         "%llu "
-         "misses\n",
+         "%llu misses\n",
          (unsigned long long)rounds, threads, (unsigned long long)readers,
          (unsigned long long)stats.hits_exact, (unsigned long long)stats.hits_fit,
          (unsigned long long)stats.hits_pending, (unsigned long long)stats.misses);
-  CHECK(stats.hits_exact > 0 && stats.hits_pending > 0); // memory was used again, also while work on it was queued
+  // Memory was used again, also while work on it was queued.
+  CHECK(stats.hits_exact > 0 && stats.hits_pending > 0);
   CHECK(stats.driver_bytes < (uint64_t)threads * 1000 * 4 * most_words);
   DRIVER(here.cuda->memory_free(here.wrong));
   CHECK_OK(cvc_stream_destroy(here.shared));

@@ -109,7 +109,7 @@ class Memory:
         Raises:
             cvc.CapturingError: one of its streams captures; the memory is still this object's.
         """
-        # Taken out first: another thread, or an interrupt, must not free what may be another's by then.
+        # Taken out first: another thread, or an interrupt, must not free what is another's by then.
         ptr, self._ptr = self._ptr, None
         if ptr is None:
             return
