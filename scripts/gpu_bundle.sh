@@ -42,9 +42,9 @@ strip --strip-debug "$BUNDLE"/lib/libcvc.so.*.*.*
 "$PYTHON" scripts/ctest_programs.py "$BUILD/gpu-c_tests" "$BUNDLE/c_tests"
 
 say "building the Rust tests and benchmarks"
-# The tests of the tree itself need the sources, which are not there.
-cargo test --locked --no-run --lib --tests --message-format=json --target-dir "$GPU_TARGET" |
-  "$PYTHON" scripts/cargo_programs.py "$BUNDLE/rust_tests" header layers
+# Those in tests/ are of the host backend or of the tree itself.
+cargo test --locked --no-run --lib --message-format=json --target-dir "$GPU_TARGET" |
+  "$PYTHON" scripts/cargo_programs.py "$BUNDLE/rust_tests"
 if compgen -G 'benches/*.rs' >/dev/null; then
   cargo bench --locked --no-run --benches --message-format=json --target-dir "$GPU_TARGET" |
     "$PYTHON" scripts/cargo_programs.py "$BUNDLE/benches"
