@@ -10,6 +10,7 @@ import pytest
 from support import busy
 
 import cvc
+from cvc._lib import lib
 
 
 def test_memory_is_aligned_charged_and_reused():
@@ -96,3 +97,44 @@ def test_wrong_arguments():
     with pytest.raises(TypeError, match="pickled"):
         pickle.dumps(cvc.Memory(1))
     assert cvc.cache_stats().live_handles == 0
+
+
+def test_closing_from_several_threads_gives_it_back_once():
+    errors = []
+
+    def close(memory):
+        try:
+            memory.close()
+        except cvc.Error as error:
+            errors.append(error)
+
+    for _ in range(200):
+        memory = cvc.Memory(512)
+        threads = [threading.Thread(target=close, args=(memory,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert memory.closed
+    assert not errors
+
+
+def test_an_interrupted_close_frees_nothing_twice(monkeypatch):
+    memory = cvc.Memory(512)
+
+    def free_and_be_interrupted(*arguments):
+        free(*arguments)
+        raise KeyboardInterrupt
+
+    free = lib.cvc_mem_free
+    monkeypatch.setattr(lib, "cvc_mem_free", free_and_be_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        memory.close()
+    monkeypatch.undo()
+    assert memory.closed
+    # The address may be another's by now.
+    other = cvc.Memory(512)
+    memory.close()
+    del memory
+    assert other.ptr and not other.closed
+    other.close()
