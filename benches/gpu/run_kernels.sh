@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks the GPU kernels against their host build on this machine's GPU, then times them. `run_kernels.sh DIR`: the
-# programs are there; without them they are built there from the sources, with nvcc and g++.
+# programs are there; without them they are built there from the sources, with nvcc and g++. CVC_CHECK_PREFIX: a command
+# under which a few cases are checked, and nothing is timed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -28,5 +29,9 @@ if [ ! -x "$programs/kernel_check" ] || [ ! -x "$programs/kernel_bench" ]; then
   done
 fi
 
+if [ -n "${CVC_CHECK_PREFIX:-}" ]; then
+  # shellcheck disable=SC2086 # the words of a command
+  exec timeout 300 $CVC_CHECK_PREFIX "$programs/kernel_check" "${CVC_CHECK_CASES:-6}" "${CVC_CHECK_SEED:-1}"
+fi
 timeout 150 "$programs/kernel_check" "${CVC_CHECK_CASES:-600}" "${CVC_CHECK_SEED:-1}"
 timeout 60 "$programs/kernel_bench"
