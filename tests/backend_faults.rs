@@ -593,6 +593,31 @@ fn an_event_that_never_completes_keeps_its_memory() {
     destroy(second);
 }
 
+/// The driver's event still has the earlier record, and so has the library.
+#[test]
+fn a_record_that_fails_leaves_the_earlier_one() {
+    let _one = begin();
+    let cache = default_cache();
+    let stream = new_stream(0);
+    let (mut event, mut ptr) = (null_mut(), null_mut());
+    // SAFETY: places for the results, and handles.
+    unsafe {
+        ok(cvc_event_create(0, 0, &mut event));
+        ok(cvc_mem_alloc(cache, 0, 512, 0, stream, &mut ptr));
+        ok(cvc_event_record(event, stream));
+        for call in ["event_record", "stream_is_capturing"] {
+            plan(call, 0, 1, CVC_STATUS_DEVICE_ERROR);
+            assert_eq!(cvc_event_record(event, stream), CVC_STATUS_DEVICE_ERROR);
+            assert_eq!(end_plan(), 1);
+        }
+        ok(cvc_mem_free_after_event(cache, ptr, event));
+        ok(cvc_event_destroy(event));
+        ok(cvc_stream_destroy(stream));
+        ok(cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL));
+    }
+    assert_eq!(stats(cache).driver_bytes, 0);
+}
+
 /// Work whose event could not be recorded, on a stream that the library does not know by that handle any more.
 #[test]
 fn a_wait_for_the_device_ends_work_without_an_event() {
