@@ -205,16 +205,11 @@ fn let_go_surely(latch: u64) {
     while unsafe { cvc_host_latch_open(latch) } != CVC_STATUS_OK {}
 }
 
-#[test]
-fn every_call_fails_at_every_place() {
-    let _one = begin();
-    let cache = default_cache();
+/// Has every call fail with each status at each place that `attempt` reaches. It gets a name for that, and gives how often
+/// the plan was hit. Returns the calls that were reached, each with a status and at how many places.
+fn walk(statuses: &[i32], mut attempt: impl FnMut(&str) -> u64) -> Vec<(&'static str, i32, u64)> {
     let mut walked = Vec::new();
-    for status in [
-        CVC_STATUS_DEVICE_ERROR,
-        CVC_STATUS_OUT_OF_MEMORY,
-        CVC_STATUS_NOT_READY,
-    ] {
+    for &status in statuses {
         for call in Call::ALL {
             let name = call.name().to_str().expect("ASCII");
             if matches!(name, "kind" | "device_count") {
@@ -223,13 +218,9 @@ fn every_call_fails_at_every_place() {
             let mut places = 0;
             loop {
                 assert!(places < 500, "{name} is called without end");
-                let at = format!("{name} {places} with status {status}");
-                plan(name, places, 1, status);
                 *HITS.lock().unwrap() = 0;
-                let outcome = program(cache);
-                let hits = end_plan() + *HITS.lock().unwrap();
-                check(cache, &at, &outcome, hits);
-                if hits == 0 {
+                plan(name, places, 1, status);
+                if attempt(&format!("{name} {places} with status {status}")) == 0 {
                     break;
                 }
                 places += 1;
@@ -239,21 +230,46 @@ fn every_call_fails_at_every_place() {
             }
         }
     }
+    walked
+}
+
+fn assert_reached(walked: &[(&str, i32, u64)], names: &[&str]) {
     let faults: u64 = walked.iter().map(|(_, _, places)| places).sum();
     println!("{faults} faults: {walked:?}");
-    for name in [
-        "memory_allocate",
-        "memory_free",
-        "stream_create",
-        "event_record",
-        "launch",
-        "copy_2d",
-    ] {
+    for name in names {
         assert!(
-            walked.iter().any(|(walked, _, _)| *walked == name),
+            walked.iter().any(|(walked, _, _)| walked == name),
             "{name} was not reached"
         );
     }
+}
+
+#[test]
+fn every_call_fails_at_every_place() {
+    let _one = begin();
+    let cache = default_cache();
+    let statuses = [
+        CVC_STATUS_DEVICE_ERROR,
+        CVC_STATUS_OUT_OF_MEMORY,
+        CVC_STATUS_NOT_READY,
+    ];
+    let walked = walk(&statuses, |at| {
+        let outcome = program(cache);
+        let hits = end_plan() + *HITS.lock().unwrap();
+        check(cache, at, &outcome, hits);
+        hits
+    });
+    assert_reached(
+        &walked,
+        &[
+            "memory_allocate",
+            "memory_free",
+            "stream_create",
+            "event_record",
+            "launch",
+            "copy_2d",
+        ],
+    );
 }
 
 fn check(cache: cvc_cache_t, at: &str, outcome: &Outcome, hits: u64) {
@@ -495,51 +511,38 @@ fn use_raw_memory(cache: cvc_cache_t) -> Outcome {
 fn raw_memory_fails_at_every_place() {
     let _one = begin();
     let cache = default_cache();
-    let mut walked = Vec::new();
-    for status in [
+    let statuses = [
         CVC_STATUS_DEVICE_ERROR,
         CVC_STATUS_OUT_OF_MEMORY,
         CVC_STATUS_CAPTURING,
         CVC_STATUS_NOT_READY,
-    ] {
-        for call in Call::ALL {
-            let name = call.name().to_str().expect("ASCII");
-            if matches!(name, "kind" | "device_count") {
-                continue;
-            }
-            for place in 0.. {
-                assert!(place < 500, "{name} is called without end");
-                let at = format!("{name} {place} with status {status}");
-                *HITS.lock().unwrap() = 0;
-                plan(name, place, 1, status);
-                let outcome = use_raw_memory(cache);
-                let hits = *HITS.lock().unwrap();
-                for (what, status, message) in &outcome.errors {
-                    let launched = *what == "launch";
-                    assert!(
-                        launched || !message.is_empty(),
-                        "{at}: {what} gave {status}"
-                    );
-                }
-                assert!(races() == 0, "{at}: {}", race_report());
-                assert_accounts_add_up(cache, &at);
-                // SAFETY: the cache's handle.
-                ok(unsafe { cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL) });
-                let after = stats(cache);
-                let left = (after.live_handles, after.bytes, after.driver_bytes);
-                assert_eq!(left, (0, 0, 0), "{at}: {:?}", outcome.errors);
-                if hits == 0 {
-                    assert!(outcome.errors.is_empty(), "{at}: {:?}", outcome.errors);
-                    break;
-                }
-                walked.push(name);
-            }
+    ];
+    let walked = walk(&statuses, |at| {
+        let outcome = use_raw_memory(cache);
+        let hits = *HITS.lock().unwrap();
+        for (what, status, message) in &outcome.errors {
+            let launched = *what == "launch";
+            assert!(
+                launched || !message.is_empty(),
+                "{at}: {what} gave {status}"
+            );
         }
-    }
-    println!("{} faults", walked.len());
-    for name in ["memory_allocate", "event_record", "stream_is_capturing"] {
-        assert!(walked.contains(&name), "{name} was not reached");
-    }
+        assert!(races() == 0, "{at}: {}", race_report());
+        assert_accounts_add_up(cache, at);
+        // SAFETY: the cache's handle.
+        ok(unsafe { cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL) });
+        let after = stats(cache);
+        let left = (after.live_handles, after.bytes, after.driver_bytes);
+        assert_eq!(left, (0, 0, 0), "{at}: {:?}", outcome.errors);
+        if hits == 0 {
+            assert!(outcome.errors.is_empty(), "{at}: {:?}", outcome.errors);
+        }
+        hits
+    });
+    assert_reached(
+        &walked,
+        &["memory_allocate", "event_record", "stream_is_capturing"],
+    );
 }
 
 #[test]

@@ -509,43 +509,41 @@ pub fn event_record(event: EventHandle, stream: &'static Stream) -> Result<()> {
         }
         state.version
     });
-    let result = record(event, stream, version);
+    let (recorded, result) = match record(event, stream, version) {
+        Ok(recorded) => (Some(recorded), Ok(())),
+        Err(error) => (None, Err(error)),
+    };
     if let (Some(version), Some(state)) = (version, REGISTRY.lock().events.get_mut(&event)) {
         if state.version == version {
+            // Where it failed the driver still has the one before.
             let before = state.before.take();
-            if result.is_err() {
-                // The driver still has it.
-                state.recorded = before;
-            }
+            state.recorded = recorded.unwrap_or(before);
         }
     }
     result
 }
 
-fn record(event: EventHandle, stream: &'static Stream, version: Option<u64>) -> Result<()> {
-    // In a capture the record is the graph's: it tells nothing of the live timeline.
+/// What the driver's record stands for; `None` for an event of somebody else's, which has no `version`, and in a capture: that
+/// record is the graph's, and tells nothing of the live timeline.
+fn record(
+    event: EventHandle,
+    stream: &'static Stream,
+    version: Option<u64>,
+) -> Result<Option<Recorded>> {
     let capturing = stream.is_capturing()?;
     let mark = match version {
         Some(_) if !capturing && EVENTS_ARE_MARKED.load(Ordering::Acquire) => Some(stream.mark()?),
         _ => None,
     };
     let (covers, waits) = stream.record_now(event)?;
-    if capturing {
-        return Ok(());
-    }
-    if let (Some(version), Some(state)) = (version, REGISTRY.lock().events.get_mut(&event)) {
-        if state.version == version {
-            state.recorded = Some(Recorded {
-                version,
-                stream,
-                stream_id: stream.id(),
-                covers,
-                waits,
-                mark,
-            });
-        }
-    }
-    Ok(())
+    Ok(version.filter(|_| !capturing).map(|version| Recorded {
+        version,
+        stream,
+        stream_id: stream.id(),
+        covers,
+        waits,
+        mark,
+    }))
 }
 
 /// From now on `event_record` marks its place with an event of the library's own, for `event_access`: a user's event may be

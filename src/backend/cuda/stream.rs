@@ -15,7 +15,6 @@ use crate::fail;
 
 const NON_BLOCKING: u32 = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
 const DISABLE_TIMING: u32 = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
-const NOT_CAPTURING: u32 = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE as u32;
 
 /// Identities of default streams lie above every number that the driver counts up to.
 const LEGACY_IDENTITY: u64 = 1 << 63;
@@ -149,7 +148,7 @@ pub fn is_capturing(session: &Session, stream: StreamHandle) -> Result<bool> {
     let mut state = 0;
     // SAFETY: the caller keeps the stream alive; `state` is writable.
     unsafe { call!(session, cuStreamIsCapturing(stream, &mut state))? };
-    Ok(state != NOT_CAPTURING)
+    Ok(state != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE as u32)
 }
 
 /// A query or a wait would break the capture of the stream that it asks about.
