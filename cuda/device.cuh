@@ -78,11 +78,11 @@ CVC_DEVICE void copy_async_16(uint32_t shared, const void *from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(shared), "l"(from) : "memory");
 }
 
-// Four bytes, of which `valid` (0 to 4) are read.
-CVC_DEVICE void copy_async_4(void *shared, const void *from, int valid) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+// Four whole bytes.
+CVC_DEVICE void copy_async_4(void *shared, const void *from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
                :
-               : "r"(shared_address(shared)), "l"(from), "r"(valid)
+               : "r"(shared_address(shared)), "l"(from)
                : "memory");
 }
 
@@ -100,14 +100,8 @@ CVC_DEVICE void copy_async_16(uint32_t shared, const void *from) {
                : "r"(shared), "r"(held.x), "r"(held.y), "r"(held.z), "r"(held.w)
                : "memory");
 }
-CVC_DEVICE void copy_async_4(void *shared, const void *from, int valid) {
-  if (valid == 4) {
-    *static_cast<uint32_t *>(shared) = *static_cast<const uint32_t *>(from);
-    return;
-  }
-  for (int i = 0; i < 4; ++i) {
-    static_cast<byte *>(shared)[i] = i < valid ? static_cast<const byte *>(from)[i] : byte{0};
-  }
+CVC_DEVICE void copy_async_4(void *shared, const void *from) {
+  *static_cast<uint32_t *>(shared) = *static_cast<const uint32_t *>(from);
 }
 CVC_DEVICE void copy_async_commit() {}
 template <int Pending> CVC_DEVICE void copy_async_wait() {}

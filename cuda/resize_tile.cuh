@@ -166,11 +166,12 @@ private:
       byte *to = chunk + place_of_row(row, cvc_resize_chunk_rows(image_.tiling)) * row_stride();
 #pragma unroll 1
       for (int i = static_cast<int>(threadIdx.x) % warp_lanes; i < strip.vectors; i += warp_lanes) {
-        const int left = strip.available - 4 * i, valid = left < 4 ? left : 4;
-        if (strip.vector == 4) {
-          copy_async_4(to + 4 * i, from + 4 * i, valid);
+        const int valid = strip.available - 4 * i;
+        if (strip.vector == 4 && valid >= 4) {
+          copy_async_4(to + 4 * i, from + 4 * i);
           continue;
         }
+        // What lies behind a row's last byte is never read: nobody may have written it.
         uint32_t word = 0;
 #pragma unroll
         for (int k = 0; k < 4; ++k) {

@@ -221,6 +221,9 @@ fn the_legacy_stream_keeps_its_order() {
 fn what_outlives_its_cache_goes_back_once_it_is_released_and_done() {
     let _one = begin();
     let all = default_cache();
+    // What other tests' threads left behind would go at any time.
+    // SAFETY: no preconditions.
+    ok(unsafe { cvc_cache_clear(all, 0, CVC_SCOPE_GLOBAL) });
     let before = stats(all).driver_bytes;
     let stream = new_stream(0);
     let mut cache = null_mut();

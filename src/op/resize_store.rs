@@ -29,7 +29,8 @@ impl Table {
     fn make(device: i32, key: &TableKey, stream: &'static Stream) -> Result<Table> {
         stream.check_not_capturing()?;
         let host = key.compute()?;
-        let words = words_of(host.as_bytes());
+        let header = *host.header();
+        let words = host.into_words();
         let bytes = words.len() as u64 * 8;
         let block = memory::allocate(device, bytes, memory::GRANULE, true)?;
         let copy = Copy2d {
@@ -49,7 +50,7 @@ impl Table {
         let mut accesses = Accesses::default();
         accesses.record(AccessKind::Write, stream, sequence);
         let table = Table {
-            header: *host.header(),
+            header,
             block: Some(block),
             accesses: Mutex::new(accesses),
         };
@@ -86,15 +87,6 @@ impl Drop for Table {
             memory::release(block, std::mem::take(self.accesses.get_mut()));
         }
     }
-}
-
-fn words_of(bytes: &[u8]) -> Box<[u64]> {
-    let word = |chunk: &[u8]| {
-        let mut whole = [0; 8];
-        whole[..chunk.len()].copy_from_slice(chunk);
-        u64::from_ne_bytes(whole)
-    };
-    bytes.chunks(8).map(word).collect()
 }
 
 struct Kept {

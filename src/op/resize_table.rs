@@ -170,18 +170,18 @@ pub struct TableHeader {
 const _: () = assert!(size_of::<TableHeader>() == 64);
 
 /// Outputs of a group.
-const GROUP: u64 = 8;
+const GROUP: usize = 8;
 /// Bytes of a group's coefficients for 16 inputs: three places of 8 x 16.
-const GROUP_STEP_BYTES: u64 = 3 * 8 * 16;
+const GROUP_STEP_BYTES: usize = 3 * GROUP * 16;
 
 extern "C" {
     /// How many times 16 inputs a group of outputs needs; 0: more than tiles of the GPU take.
     fn cvc_plan_resize_group(in_size: i32, out_size: i32, max_count: i32) -> i32;
 }
 
-fn group_steps(in_size: i32, out_size: i32, max_count: i32) -> u64 {
+fn group_steps(in_size: i32, out_size: i32, max_count: i32) -> usize {
     // SAFETY: it computes with numbers alone.
-    u64::from(unsafe { cvc_plan_resize_group(in_size, out_size, max_count) }.unsigned_abs())
+    unsafe { cvc_plan_resize_group(in_size, out_size, max_count) }.unsigned_abs() as usize
 }
 
 /// Input pixels for each output. Pillow takes the input's extent as a float.
@@ -244,6 +244,11 @@ impl ResizeTable {
 
     pub fn header(&self) -> &TableHeader {
         &self.header
+    }
+
+    /// The whole block, for what keeps it until it is copied.
+    pub fn into_words(self) -> Box<[u64]> {
+        self.words.into_boxed_slice()
     }
 
     /// The whole block. Where it is read it has to be aligned to 16 bytes.
@@ -344,18 +349,16 @@ impl ResizeTable {
     }
 
     fn write_coefficients(&mut self, window: &Window) -> Result<()> {
+        let header = self.header;
         let mut weights = Vec::new();
-        if weights
-            .try_reserve_exact(self.header.max_count as usize)
-            .is_err()
-        {
+        let mut fixed = Vec::new();
+        let taps = header.max_count as usize;
+        if weights.try_reserve_exact(taps).is_err() || fixed.try_reserve_exact(taps).is_err() {
             fail!(
                 Status::OutOfMemory,
-                "no host memory for {} resize weights",
-                self.header.max_count
+                "no host memory for {taps} resize weights"
             );
         }
-        let header = &self.header;
         let steps = match header.group_offset {
             0 => 0,
             _ => group_steps(header.in_size, header.out_size, header.max_count),
@@ -363,60 +366,72 @@ impl ResizeTable {
         let mut group_first = 0;
         for output in 0..window.out_size {
             let (first, count) = window.bounds(output);
-            if output as u64 % GROUP == 0 {
+            self.write_bounds(output, first, count);
+            window.weights(output, (first, count), &mut weights);
+            if header.form == TableForm::Real as i32 {
+                self.write_real(output as usize, &weights);
+                continue;
+            }
+            fixed.clear();
+            fixed.extend(weights.iter().map(|weight| fixed_point(*weight)));
+            self.write_fixed(output as usize, &fixed);
+            if output as usize % GROUP == 0 {
                 group_first = first & !3;
             }
-            self.write_bounds(output, first, count);
-            window.weights(output, &mut weights);
-            if self.header.form == TableForm::Fixed as i32 {
-                self.write_fixed(output as u64, &weights);
-                if steps != 0 {
-                    let ahead = (first - group_first) as u64;
-                    self.write_group((output as u64, ahead), steps, &weights);
-                }
-            } else {
-                self.write_real(output as u64, &weights);
+            if steps != 0 {
+                let ahead = (first - group_first) as usize;
+                self.write_group((output as usize, ahead), steps, &fixed);
             }
         }
         Ok(())
     }
 
-    fn write_real(&mut self, output: u64, weights: &[f64]) {
-        let row = self.header.row_length as u64 * 8;
-        let start = self.header.coefficient_offset + output * row;
-        for (tap, weight) in weights.iter().enumerate() {
-            self.write(start + tap as u64 * 8, weight.to_ne_bytes());
+    fn row(&mut self, offset: u64, index: usize, bytes: usize) -> &mut [u8] {
+        &mut self.as_bytes_mut()[offset as usize + index * bytes..][..bytes]
+    }
+
+    fn write_real(&mut self, output: usize, weights: &[f64]) {
+        let row_length = self.header.row_length as usize;
+        let row = self.row(self.header.coefficient_offset, output, row_length * 8);
+        for (weight, place) in weights.iter().zip(row.chunks_exact_mut(8)) {
+            place.copy_from_slice(&weight.to_ne_bytes());
         }
     }
 
-    fn write_fixed(&mut self, output: u64, weights: &[f64]) {
-        let row = self.header.row_length as u64 * 4;
-        let whole = self.header.coefficient_offset + output * row;
-        let low_half = self.header.split_offset + output * row;
-        let high_half = low_half + row / 2;
-        for (tap, weight) in weights.iter().enumerate() {
-            let tap = tap as u64;
-            let fixed = fixed_point(*weight);
-            let low = fixed as i16;
+    fn write_fixed(&mut self, output: usize, fixed: &[i32]) {
+        let row_length = self.header.row_length as usize;
+        let whole = self.row(self.header.coefficient_offset, output, row_length * 4);
+        for (fixed, place) in fixed.iter().zip(whole.chunks_exact_mut(4)) {
+            place.copy_from_slice(&fixed.to_ne_bytes());
+        }
+        let halves = self.row(self.header.split_offset, output, row_length * 4);
+        let (low_half, high_half) = halves.split_at_mut(row_length * 2);
+        let places = low_half
+            .chunks_exact_mut(2)
+            .zip(high_half.chunks_exact_mut(2));
+        for (fixed, (low_place, high_place)) in fixed.iter().zip(places) {
+            let low = *fixed as i16;
             let high = ((fixed - i32::from(low)) >> 16) as i16;
-            self.write(whole + tap * 4, fixed.to_ne_bytes());
-            self.write(low_half + tap * 2, low.to_ne_bytes());
-            self.write(high_half + tap * 2, high.to_ne_bytes());
+            low_place.copy_from_slice(&low.to_ne_bytes());
+            high_place.copy_from_slice(&high.to_ne_bytes());
         }
     }
 
-    /// `ahead`: the first tap, counted from where the group begins.
-    fn write_group(&mut self, (output, ahead): (u64, u64), steps: u64, weights: &[f64]) {
-        let group = self.header.group_offset + output / GROUP * steps * GROUP_STEP_BYTES;
-        for (tap, weight) in weights.iter().enumerate() {
-            let at = ahead + tap as u64;
-            debug_assert!(at < 16 * steps, "a group reaches further than its steps");
-            let lane = output % GROUP * 4 + at % 16 / 4;
-            let bytes = fixed_point(*weight).to_le_bytes();
-            for (place, byte) in (0u64..3).zip(bytes) {
-                let word = (at / 16 * 3 + place) * 32 + lane;
-                self.write(group + word * 4 + at % 4, [byte]);
-            }
+    /// `ahead`: the first tap, counted from where the group begins. A step has three places of 32 lanes of 4 inputs.
+    fn write_group(&mut self, (output, ahead): (usize, usize), steps: usize, fixed: &[i32]) {
+        let lane = output % GROUP * 4;
+        let group = self.row(
+            self.header.group_offset,
+            output / GROUP,
+            steps * GROUP_STEP_BYTES,
+        );
+        for (at, fixed) in (ahead..).zip(fixed) {
+            let step = &mut group[at / 16 * GROUP_STEP_BYTES..][..GROUP_STEP_BYTES];
+            let place = (lane + at % 16 / 4) * 4 + at % 4;
+            let bytes = fixed.to_le_bytes();
+            step[place] = bytes[0];
+            step[place + GROUP_STEP_BYTES / 3] = bytes[1];
+            step[place + GROUP_STEP_BYTES / 3 * 2] = bytes[2];
         }
     }
 }
@@ -468,10 +483,10 @@ impl Window {
         (first, (end - first).max(1))
     }
 
-    fn weights(&self, output: i32, weights: &mut Vec<f64>) {
+    /// Those of the taps that `bounds` gave.
+    fn weights(&self, output: i32, (first, count): (i32, i32), weights: &mut Vec<f64>) {
         let center = self.center(output);
         let inverse = 1.0 / self.filter_scale;
-        let (first, count) = self.bounds(output);
         weights.clear();
         let mut sum = 0.0;
         for tap in 0..count {
@@ -510,7 +525,7 @@ impl Window {
             let steps = group_steps(self.in_size, self.out_size, max_count);
             if steps > 0 {
                 group_offset = total_bytes;
-                total_bytes += rows.div_ceil(GROUP) * steps * GROUP_STEP_BYTES;
+                total_bytes += rows.div_ceil(GROUP as u64) * (steps * GROUP_STEP_BYTES) as u64;
             }
         }
         TableHeader {

@@ -100,11 +100,10 @@ inline void copy_async_16(uint32_t shared, const void *from) {
   std::memcpy(emulated_shared + shared, from, 16);
 }
 
-inline void copy_async_4(void *shared, const void *from, int valid) {
+inline void copy_async_4(void *shared, const void *from) {
   check_alignment(shared, 4);
   check_alignment(from, 4);
-  std::memset(shared, 0, 4);
-  std::memcpy(shared, from, static_cast<size_t>(valid));
+  std::memcpy(shared, from, 4);
 }
 
 inline void copy_async_commit() {}
