@@ -189,3 +189,48 @@ fn the_accounts_add_up_to_what_the_driver_gave() {
     assert_eq!(stats(cache).live_handles, 0);
     ok!(cvc_cache_release(cache));
 }
+
+/// What a thread remembers of its requests goes with its list, which another thread may be given.
+#[test]
+fn a_detached_thread_takes_nothing_from_the_list_that_it_had() {
+    let cache = own_cache();
+    let create = move |height: i64| {
+        let mut tensor = null_mut();
+        ok!(cvc_tensor_create(
+            cache,
+            &desc(height),
+            NO_STREAM,
+            &mut tensor
+        ));
+        tensor
+    };
+    for _ in 0..3 {
+        ok!(cvc_tensor_release(create(40)));
+    }
+    ok!(cvc_cache_thread_detach(cache));
+    let (told, tells) = std::sync::mpsc::channel();
+    let (ends, ended) = std::sync::mpsc::channel::<()>();
+    let shared = Shared(cache);
+    let other = std::thread::spawn(move || {
+        let cache = { shared }.0;
+        // Of a new list, which the cache has to spare: the memory that the first thread left comes to it.
+        let (mut first, mut second) = (null_mut(), null_mut());
+        ok!(cvc_tensor_create(cache, &desc(40), NO_STREAM, &mut first));
+        ok!(cvc_tensor_create(cache, &desc(40), NO_STREAM, &mut second));
+        let addresses = [address(first), address(second)];
+        ok!(cvc_tensor_release(first));
+        ok!(cvc_tensor_release(second));
+        told.send(addresses).expect("the test listens");
+        ended.recv().expect("the test goes on");
+    });
+    let addresses = tells.recv().expect("the thread tells");
+    // The same words again: they lead to memory of this thread's.
+    let tensors: Vec<_> = (0..2).map(|_| create(40)).collect();
+    for tensor in tensors {
+        assert!(!addresses.contains(&address(tensor)), "another thread's");
+        ok!(cvc_tensor_release(tensor));
+    }
+    ends.send(()).expect("the thread listens");
+    other.join().expect("all calls succeed");
+    ok!(cvc_cache_release(cache));
+}

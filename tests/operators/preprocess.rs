@@ -582,6 +582,32 @@ fn the_memory_between_steps_is_used_again() {
     stream.finish();
 }
 
+/// Of several pieces of memory between the steps none is free before all have run.
+#[test]
+fn memory_between_steps_is_not_another_streams() {
+    let (stream, other) = (Stream::new(), Stream::new());
+    let src = nhwc([1, 30, 40, 3], CVC_DTYPE_U8);
+    src.put(&stream, &[100u8; 30 * 40 * 3]);
+    let dsts = [(); 2].map(|()| nhwc([1, 7, 9, 3], CVC_DTYPE_F64));
+    let own = normalize_params(&[1.0], &[2.0]);
+    let mut params = preprocess_params();
+    (params.convert_dtype, params.alpha) = (CVC_DTYPE_F32, 1.0);
+    (params.filter, params.normalize) = (CVC_FILTER_NEAREST, &own);
+    stream.finish();
+    let before = entries();
+    let held = stream.hold();
+    // SAFETY: live handles and a struct.
+    ok(unsafe { cvc_op_preprocess(stream.0, src.0, dsts[0].0, &params) });
+    let pieces = entries() - before;
+    assert!(pieces >= 2, "{pieces} pieces");
+    // SAFETY: live handles and a struct.
+    ok(unsafe { cvc_op_preprocess(other.0, src.0, dsts[1].0, &params) });
+    assert_eq!(entries(), before + 2 * pieces);
+    held.open();
+    other.finish();
+    stream.finish();
+}
+
 /// One kernel does it all where elements have at most 4 bytes: nothing lies between its steps.
 #[test]
 fn a_single_pass_takes_no_memory() {

@@ -1,4 +1,4 @@
-//! The fault plan: calls of the backend that fail because a test said so.
+//! The fault plan: calls of the backend that fail because a test said so, or in whose middle something else happens.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -17,6 +17,21 @@ struct Fault {
     status: Status,
 }
 
+/// What a test of this crate does at a moment that threads otherwise meet in by chance.
+struct Meeting {
+    call: Call,
+    moment: Moment,
+    job: Box<dyn FnOnce() + Send>,
+}
+
+/// Where in a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    Before,
+    After,
+}
+
+static MEETINGS: Mutex<Vec<Meeting>> = Mutex::new(Vec::new());
 static PLAN: Mutex<Vec<Fault>> = Mutex::new(Vec::new());
 static IS_EMPTY: AtomicBool = AtomicBool::new(true);
 static HITS: AtomicU64 = AtomicU64::new(0);
@@ -28,6 +43,7 @@ impl Gate for Faults {
         if IS_EMPTY.load(Ordering::Acquire) {
             return Ok(());
         }
+        keep_appointment(call, Moment::Before);
         let mut failure = Ok(());
         for fault in PLAN.lock().iter_mut().filter(|fault| fault.call == call) {
             if fault.skip > 0 {
@@ -44,6 +60,34 @@ impl Gate for Faults {
         }
         failure
     }
+
+    fn passed(&self, call: Call) {
+        if !IS_EMPTY.load(Ordering::Acquire) {
+            keep_appointment(call, Moment::After);
+        }
+    }
+}
+
+fn keep_appointment(call: Call, moment: Moment) {
+    let mut meetings = MEETINGS.lock();
+    let here = |meeting: &Meeting| meeting.call == call && meeting.moment == moment;
+    let Some(index) = meetings.iter().position(here) else {
+        return;
+    };
+    let meeting = meetings.remove(index);
+    drop(meetings);
+    (meeting.job)();
+}
+
+/// The next such call runs `job`, once. The thread may hold locks of the library's just then: the job calls it on another
+/// thread, and waits for that no longer than it has to.
+pub fn meet(call: Call, moment: Moment, job: impl FnOnce() + Send + 'static) {
+    MEETINGS.lock().push(Meeting {
+        call,
+        moment,
+        job: Box::new(job),
+    });
+    IS_EMPTY.store(false, Ordering::Release);
 }
 
 /// Adds a fault. `status` is one that a driver gives.
@@ -79,6 +123,7 @@ pub fn hits() -> u64 {
 pub fn clear() {
     let mut plan = PLAN.lock();
     plan.clear();
+    MEETINGS.lock().clear();
     IS_EMPTY.store(true, Ordering::Release);
     HITS.store(0, Ordering::Release);
 }

@@ -12,6 +12,9 @@ use crate::error::{Error, Result, Status};
 pub trait Gate: Send + Sync {
     /// Called before each call; an error is what the call comes to instead of being made.
     fn pass(&self, call: Call) -> Result<()>;
+
+    /// Called after each call that was made, whatever came of it.
+    fn passed(&self, _call: Call) {}
 }
 
 pub struct Gated<G> {
@@ -23,7 +26,11 @@ impl<G: Gate> Gated<G> {
     /// For a query: `NotReady` is its answer and no failure.
     fn query(&self, call: Call, ask: impl FnOnce() -> Result<bool>) -> Result<bool> {
         match self.gate.pass(call) {
-            Ok(()) => ask(),
+            Ok(()) => {
+                let answer = ask();
+                self.gate.passed(call);
+                answer
+            }
             Err(error) if error.status == Status::NotReady => Ok(false),
             Err(error) => Err(error),
         }
@@ -37,7 +44,11 @@ impl<G: Gate> Gated<G> {
         wait: impl FnOnce() -> Result<bool>,
     ) -> Result<bool> {
         match self.gate.pass(call) {
-            Ok(()) => wait(),
+            Ok(()) => {
+                let answer = wait();
+                self.gate.passed(call);
+                answer
+            }
             Err(error) if error.status == Status::NotReady => match timeout {
                 Some(_) => Ok(false),
                 None => Err(Error::new(
@@ -54,7 +65,9 @@ macro_rules! gated {
     ($($call:ident $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         $(fn $name(&self, $($argument: $type),*) -> Result<$result> {
             self.gate.pass(Call::$call)?;
-            self.inner.$name($($argument),*)
+            let result = self.inner.$name($($argument),*);
+            self.gate.passed(Call::$call);
+            result
         })*
     };
 }

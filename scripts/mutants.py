@@ -1,0 +1,181 @@
+"""Mutation testing of timeline, cache and memory: all of cargo-mutants' mutants in one build, each chosen while it runs.
+
+cargo-mutants builds the crate and its tests anew for each mutant, which takes hours. Here `mutants/` makes a switch of
+each in a copy of the sources, the tests are built once, and every mutant runs them until one fails:
+`mutants.py [--part K/N] [--only NUMBER...]`. What cannot be compiled is left out, as cargo-mutants does. Results and
+what each survivor is lie in build/mutants/.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "build" / "mutants"
+TREE = FOLDER / "tree"
+LIST = FOLDER / "list.json"
+RESULTS = FOLDER / "results"
+LAYERS = ["src/timeline/**", "src/cache/**", "src/memory/**"]
+# Those that find most come first. The rest is about what these layers do not decide.
+TESTS = [
+    "programs",
+    "cvc",
+    "raw_memory",
+    "backend_faults",
+    "backend_calls",
+    "lifetimes",
+    "races",
+    "handles",
+    "stepped",
+    "moments",
+    "operators",
+]
+SECONDS = 120
+ENVIRONMENT = dict(
+    os.environ,
+    CVC_CUDA_ARCHS="none",
+    CVC_KERNEL_CACHE=str(ROOT / "build" / "kernels"),
+    CARGO_TARGET_DIR=str(FOLDER / "target"),
+    CARGO_PROFILE_DEV_DEBUG="0",
+)
+
+
+def run(*command, **options):
+    return subprocess.run(command, text=True, capture_output=True, check=False, **options)
+
+
+def list_mutants():
+    files = [word for layer in LAYERS for word in ("-f", layer)]
+    listed = run("cargo", "mutants", "--list", "--json", *files, cwd=ROOT)
+    if listed.returncode != 0:
+        sys.exit(f"cargo-mutants did not list anything; is it installed?\n{listed.stderr}")
+    LIST.write_text(listed.stdout)
+    return json.loads(listed.stdout)
+
+
+def copy_tree():
+    shutil.rmtree(TREE, ignore_errors=True)
+    for name in run("git", "ls-files", cwd=ROOT).stdout.splitlines():
+        target = TREE / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, target)
+    manifest = TREE / "Cargo.toml"
+    text = manifest.read_text()
+    manifest.write_text(re.sub(r"crate-type = .*", 'crate-type = ["rlib"]', text))
+
+
+def place(excluded):
+    """Rewrites the copy; the numbers that have no place."""
+    copy_tree()
+    placed = run(
+        "cargo",
+        "run",
+        "--release",
+        "--quiet",
+        "--manifest-path",
+        ROOT / "mutants" / "Cargo.toml",
+        "--",
+        LIST,
+        TREE,
+        *map(str, sorted(excluded)),
+    )
+    if placed.returncode != 0:
+        sys.exit(placed.stderr)
+    return {int(line) for line in placed.stdout.split()}
+
+
+def culprits(message):
+    """The mutants that a compiler's error is about."""
+    found = set()
+    for span in message["spans"]:
+        path = TREE / span["file_name"]
+        if not span["is_primary"] or not path.is_file():
+            continue
+        line = path.read_text().splitlines()[span["line_start"] - 1]
+        column = span["column_start"] - 1
+        bodies = list(re.finditer(r"if crate::chosen_mutant::is\((\d+)\) \{ return .*?; \}", line))
+        inside = [body for body in bodies if body.start() <= column < body.end()]
+        found |= {int(body[1]) for body in inside or bodies}
+        if not bodies:
+            switches = re.finditer(r"chosen_mutant::is\((\d+)\)", line[:column])
+            found |= {int(switch[1]) for switch in list(switches)[-1:]}
+    return found
+
+
+def build():
+    """Builds until everything compiles: the tests' programs by name, and the mutants that are not in it."""
+    excluded = set()
+    while True:
+        missing = place(excluded)
+        command = ["cargo", "test", "--locked", "--features", "mistakes", "--no-run", "--message-format=json"]
+        built = run(*command, cwd=TREE, env=ENVIRONMENT)
+        messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
+        if built.returncode == 0:
+            made = [message for message in messages if message.get("executable")]
+            return {message["target"]["name"]: message["executable"] for message in made}, missing | excluded
+        errors = [message["message"] for message in messages if message.get("reason") == "compiler-message"]
+        errors = [error for error in errors if error["level"] == "error" and error["spans"]]
+        new = set().union(*map(culprits, errors)) - excluded if errors else set()
+        if not new:
+            sys.exit("the copy does not compile:\n" + built.stderr[-3000:] + "".join(e["rendered"] for e in errors[:3]))
+        print(f"-- {len(new)} do not compile", flush=True)
+        excluded |= new
+
+
+def outcome(number, programs):
+    """The test program that finds the mutant, or None."""
+    environment = dict(ENVIRONMENT, CVC_MUTANT=str(number), RUST_BACKTRACE="0")
+    for test in TESTS:
+        if test not in programs:
+            continue
+        command = [programs[test], "--quiet", "--test-threads=4"]
+        log = FOLDER / "logs" / f"{number}-{test}"
+        with open(log, "w") as output:
+            try:
+                status = subprocess.run(
+                    command, cwd=TREE, env=environment, stdout=output, stderr=output, timeout=SECONDS, check=False
+                ).returncode
+            except subprocess.TimeoutExpired:
+                return f"{test} (time)"
+        if status != 0:
+            return test
+        log.unlink()
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--part", default="1/1", help="K/N: only every N-th mutant, from the K-th on")
+    parser.add_argument("--only", nargs="*", type=int, help="only these numbers")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    arguments = parser.parse_args()
+    (FOLDER / "logs").mkdir(parents=True, exist_ok=True)
+    mutants = list_mutants()
+    programs, unviable = build()
+    if outcome(len(mutants), programs) is not None:
+        sys.exit("the tests fail without a mutant; see build/mutants/logs")
+    first, step = map(int, arguments.part.split("/"))
+    chosen = arguments.only or range(first - 1, len(mutants), step)
+    chosen = [number for number in chosen if number not in unviable]
+    print(f"-- {len(mutants)} mutants, {len(unviable)} do not compile; trying {len(chosen)}", flush=True)
+    start, survivors = time.monotonic(), []
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool, open(RESULTS, "a") as results:
+        for number, found in zip(chosen, pool.map(lambda number: outcome(number, programs), chosen)):
+            name = mutants[number]["name"]
+            results.write(f"{number}\t{found or 'SURVIVED'}\t{name}\n")
+            results.flush()
+            if found is None:
+                survivors.append(number)
+                print(f"survived: {number} {name}", flush=True)
+    killed = len(chosen) - len(survivors)
+    print(f"-- {killed} of {len(chosen)} found in {time.monotonic() - start:.0f} s: {100 * killed / len(chosen):.1f} %")
+
+
+main()
