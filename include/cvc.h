@@ -81,6 +81,11 @@ typedef struct CUevent_st *cvc_event_t;
 #define CVC_INSTRUMENT_STEPPED 8
 
 /**
+ * An instrument of `cvc_backend_instrument`, on the host backend: `cvc_host_capture_begin` lets streams capture graphs.
+ */
+#define CVC_INSTRUMENT_CAPTURES 16
+
+/**
  * Flag of normalize: the scale is a standard deviation, and 1 / sqrt(scale^2 + epsilon) is used.
  */
 #define CVC_NORMALIZE_SCALE_IS_STDDEV 1
@@ -1425,6 +1430,22 @@ cvc_status_t cvc_host_step_stream(cvc_stream_t stream, uint64_t *steps);
 cvc_status_t cvc_host_step_all(uint64_t *steps);
 
 /**
+ * Begins a capture on the stream, as `cuStreamBeginCapture` does in relaxed mode: until it ends, what is queued there goes
+ * into a graph, which is never run, and streams that wait for an event recorded there join. So the rules for captures can
+ * be tested without a GPU. For the host backend with `CVC_INSTRUMENT_CAPTURES`, else `CVC_STATUS_NOT_SUPPORTED`.
+ *
+ * `CVC_STATUS_CAPTURING` for a stream that captures, `CVC_STATUS_INVALID_STREAM` for the legacy stream, which cannot.
+ */
+cvc_status_t cvc_host_capture_begin(cvc_stream_t stream);
+
+/**
+ * Ends the stream's capture, and with it that of the streams that joined. The graph is thrown away.
+ *
+ * `CVC_STATUS_INVALID_STREAM` for a stream that does not capture.
+ */
+cvc_status_t cvc_host_capture_end(cvc_stream_t stream);
+
+/**
  * Planes, channels and subsampling of a format.
  */
 cvc_status_t cvc_format_get_info(cvc_format_t format, struct cvc_format_info_t *info);
@@ -1554,7 +1575,7 @@ cvc_status_t cvc_image_batch_release(cvc_image_batch_t batch);
 /**
  * Asks for instruments around the backend of this process, before anything else is called: they are put in place when the
  * backend is chosen, and cost nothing where they are not. Each can be had from the environment too, by a variable that is
- * 1: `CVC_COUNT_CALLS`, `CVC_FAULTS`, `CVC_HOST_RACE_CHECK`; steps by `CVC_HOST_EXECUTOR=stepped`.
+ * 1: `CVC_COUNT_CALLS`, `CVC_FAULTS`, `CVC_HOST_RACE_CHECK`, `CVC_HOST_CAPTURES`; steps by `CVC_HOST_EXECUTOR=stepped`.
  * `CVC_STATUS_NOT_SUPPORTED` where the backend is in use already without one of them.
  *
  * @param instruments `CVC_INSTRUMENT_*`, added up

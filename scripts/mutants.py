@@ -1,9 +1,10 @@
-"""Mutation testing of timeline, cache and memory: all of cargo-mutants' mutants in one build, each chosen while it runs.
+"""Mutation testing of timeline, cache and memory: all mutants of cargo-mutants in one build.
 
-cargo-mutants builds the crate and its tests anew for each mutant, which takes hours. Here `mutants/` makes a switch of
-each in a copy of the sources, the tests are built once, and every mutant runs them until one fails:
-`mutants.py [--part K/N] [--only NUMBER...]`. What cannot be compiled is left out, as cargo-mutants does. Results and
-what each survivor is lie in build/mutants/.
+cargo-mutants builds the crate and its tests anew for each mutant, which takes hours. Here
+`mutants/` makes a switch of each in a copy of the sources, the tests are built once, and every
+mutant runs them until one fails: `mutants.py [--part K/N] [--only NUMBER...]`. What does not
+compile is left out, as cargo-mutants does. What was found lies in build/mutants/results, by the
+mutant's name; a second run tries those that are not there yet, and the survivors.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -23,10 +25,11 @@ TREE = FOLDER / "tree"
 LIST = FOLDER / "list.json"
 RESULTS = FOLDER / "results"
 LAYERS = ["src/timeline/**", "src/cache/**", "src/memory/**"]
+LIBRARY = "cvc"
 # Those that find most come first. The rest is about what these layers do not decide.
 TESTS = [
     "programs",
-    "cvc",
+    LIBRARY,
     "raw_memory",
     "backend_faults",
     "backend_calls",
@@ -35,9 +38,11 @@ TESTS = [
     "handles",
     "stepped",
     "moments",
+    "captures",
     "operators",
 ]
 SECONDS = 120
+SURVIVED = "SURVIVED"
 ENVIRONMENT = dict(
     os.environ,
     CVC_CUDA_ARCHS="none",
@@ -110,28 +115,50 @@ def culprits(message):
 
 
 def build():
-    """Builds until everything compiles: the tests' programs by name, and the mutants that are not in it."""
+    """Builds until all compiles: the tests' programs by name, and the mutants that are left out."""
     excluded = set()
     while True:
         missing = place(excluded)
-        command = ["cargo", "test", "--locked", "--features", "mistakes", "--no-run", "--message-format=json"]
+        command = [
+            "cargo",
+            "test",
+            "--locked",
+            "--features",
+            "mistakes",
+            "--no-run",
+            "--message-format=json",
+            "--lib",
+        ]
+        command += [word for test in TESTS if test != LIBRARY for word in ("--test", test)]
         built = run(*command, cwd=TREE, env=ENVIRONMENT)
         messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
         if built.returncode == 0:
             made = [message for message in messages if message.get("executable")]
-            return {message["target"]["name"]: message["executable"] for message in made}, missing | excluded
-        errors = [message["message"] for message in messages if message.get("reason") == "compiler-message"]
+            return {
+                message["target"]["name"]: message["executable"] for message in made
+            }, missing | excluded
+        errors = [
+            message["message"]
+            for message in messages
+            if message.get("reason") == "compiler-message"
+        ]
         errors = [error for error in errors if error["level"] == "error" and error["spans"]]
         new = set().union(*map(culprits, errors)) - excluded if errors else set()
         if not new:
-            sys.exit("the copy does not compile:\n" + built.stderr[-3000:] + "".join(e["rendered"] for e in errors[:3]))
+            sys.exit(
+                "the copy does not compile:\n"
+                + built.stderr[-3000:]
+                + "".join(e["rendered"] for e in errors[:3])
+            )
         print(f"-- {len(new)} do not compile", flush=True)
         excluded |= new
 
 
 def outcome(number, programs):
     """The test program that finds the mutant, or None."""
-    environment = dict(ENVIRONMENT, CVC_MUTANT=str(number), RUST_BACKTRACE="0")
+    environment = dict(
+        ENVIRONMENT, CVC_MUTANT=str(number), RUST_BACKTRACE="0", CVC_NO_SHRINKING="1"
+    )
     for test in TESTS:
         if test not in programs:
             continue
@@ -140,7 +167,13 @@ def outcome(number, programs):
         with open(log, "w") as output:
             try:
                 status = subprocess.run(
-                    command, cwd=TREE, env=environment, stdout=output, stderr=output, timeout=SECONDS, check=False
+                    command,
+                    cwd=TREE,
+                    env=environment,
+                    stdout=output,
+                    stderr=output,
+                    timeout=SECONDS,
+                    check=False,
                 ).returncode
             except subprocess.TimeoutExpired:
                 return f"{test} (time)"
@@ -150,9 +183,19 @@ def outcome(number, programs):
     return None
 
 
+def found_before():
+    """What finds each mutant, by its name."""
+    if not RESULTS.exists():
+        return {}
+    lines = RESULTS.read_text().splitlines()
+    return {name: found for found, name in (line.split("\t", 1) for line in lines)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--part", default="1/1", help="K/N: only every N-th mutant, from the K-th on")
+    parser.add_argument(
+        "--part", default="1/1", help="K/N: only every N-th mutant, from the K-th on"
+    )
     parser.add_argument("--only", nargs="*", type=int, help="only these numbers")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
@@ -163,19 +206,28 @@ def main():
         sys.exit("the tests fail without a mutant; see build/mutants/logs")
     first, step = map(int, arguments.part.split("/"))
     chosen = arguments.only or range(first - 1, len(mutants), step)
-    chosen = [number for number in chosen if number not in unviable]
-    print(f"-- {len(mutants)} mutants, {len(unviable)} do not compile; trying {len(chosen)}", flush=True)
-    start, survivors = time.monotonic(), []
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool, open(RESULTS, "a") as results:
-        for number, found in zip(chosen, pool.map(lambda number: outcome(number, programs), chosen)):
-            name = mutants[number]["name"]
-            results.write(f"{number}\t{found or 'SURVIVED'}\t{name}\n")
-            results.flush()
-            if found is None:
-                survivors.append(number)
-                print(f"survived: {number} {name}", flush=True)
-    killed = len(chosen) - len(survivors)
-    print(f"-- {killed} of {len(chosen)} found in {time.monotonic() - start:.0f} s: {100 * killed / len(chosen):.1f} %")
+    known = found_before()
+    names = [mutant["name"] for mutant in mutants]
+    viable = [number for number in chosen if number not in unviable]
+    chosen = [number for number in viable if known.get(names[number], SURVIVED) == SURVIVED]
+    print(f"-- {len(mutants)} mutants, {len(unviable)} do not compile", flush=True)
+    print(f"-- {len(viable) - len(chosen)} were found before; trying {len(chosen)}", flush=True)
+    start = time.monotonic()
+    lock = threading.Lock()
+
+    def attempt(number):
+        found = outcome(number, programs) or SURVIVED
+        with lock, open(RESULTS, "a") as results:
+            results.write(f"{found}\t{names[number]}\n")
+        if found == SURVIVED:
+            print(f"survived: {number} {names[number]}", flush=True)
+        return found
+
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        survivors = list(pool.map(attempt, chosen)).count(SURVIVED)
+    share = 100 * (1 - survivors / len(viable))
+    print(f"-- {len(viable) - survivors} of {len(viable)} found: {share:.1f} %")
+    print(f"-- {time.monotonic() - start:.0f} s")
 
 
 main()

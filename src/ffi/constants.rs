@@ -268,6 +268,9 @@ pub const CVC_INSTRUMENT_RACE_CHECK: u32 = 4;
 /// `cvc_host_step` and the waits of the host take.
 pub const CVC_INSTRUMENT_STEPPED: u32 = 8;
 
+/// An instrument of `cvc_backend_instrument`, on the host backend: `cvc_host_capture_begin` lets streams capture graphs.
+pub const CVC_INSTRUMENT_CAPTURES: u32 = 16;
+
 /// What `cvc_host_step` would run.
 pub type cvc_host_step_kind_t = i32;
 /// A copy, a fill or a launch.

@@ -1,10 +1,11 @@
-//! `cvc_host_latch_*` and `cvc_host_step*`: holds on streams and work in steps, so that tests decide what runs when.
+//! `cvc_host_latch_*`, `cvc_host_step*` and `cvc_host_capture_*`: holds on streams, work in steps and captures, so that tests
+//! decide what runs when.
 
 use super::arguments::{self, out};
 use super::constants::*;
 use super::error::guard;
 use super::structs::*;
-use crate::backend::{self, host, Stepping};
+use crate::backend::{self, host, wrap, Stepping};
 use crate::error::{Result, Status};
 use crate::fail;
 
@@ -119,5 +120,31 @@ pub unsafe extern "C" fn cvc_host_step_all(steps: *mut u64) -> cvc_status_t {
         let steps = unsafe { out(steps, 0, "steps") }?;
         *steps = stepping()?.run_all()?;
         Ok(())
+    })
+}
+
+/// Begins a capture on the stream, as `cuStreamBeginCapture` does in relaxed mode: until it ends, what is queued there goes
+/// into a graph, which is never run, and streams that wait for an event recorded there join. So the rules for captures can
+/// be tested without a GPU. For the host backend with `CVC_INSTRUMENT_CAPTURES`, else `CVC_STATUS_NOT_SUPPORTED`.
+///
+/// `CVC_STATUS_CAPTURING` for a stream that captures, `CVC_STATUS_INVALID_STREAM` for the legacy stream, which cannot.
+#[no_mangle]
+pub extern "C" fn cvc_host_capture_begin(stream: cvc_stream_t) -> cvc_status_t {
+    guard(|| {
+        wrap::CAPTURES.check()?;
+        let stream = arguments::stream_alone(stream)?;
+        stream.check_not_capturing()?;
+        wrap::capture::begin(backend::current()?, stream.device(), stream.handle())
+    })
+}
+
+/// Ends the stream's capture, and with it that of the streams that joined. The graph is thrown away.
+///
+/// `CVC_STATUS_INVALID_STREAM` for a stream that does not capture.
+#[no_mangle]
+pub extern "C" fn cvc_host_capture_end(stream: cvc_stream_t) -> cvc_status_t {
+    guard(|| {
+        wrap::CAPTURES.check()?;
+        wrap::capture::end(backend::current()?, stream as backend::StreamHandle)
     })
 }

@@ -34,7 +34,7 @@ pub(super) unsafe fn call_of_name(name: *const c_char, argument: &str) -> Result
 
 /// Asks for instruments around the backend of this process, before anything else is called: they are put in place when the
 /// backend is chosen, and cost nothing where they are not. Each can be had from the environment too, by a variable that is
-/// 1: `CVC_COUNT_CALLS`, `CVC_FAULTS`, `CVC_HOST_RACE_CHECK`; steps by `CVC_HOST_EXECUTOR=stepped`.
+/// 1: `CVC_COUNT_CALLS`, `CVC_FAULTS`, `CVC_HOST_RACE_CHECK`, `CVC_HOST_CAPTURES`; steps by `CVC_HOST_EXECUTOR=stepped`.
 /// `CVC_STATUS_NOT_SUPPORTED` where the backend is in use already without one of them.
 ///
 /// @param instruments `CVC_INSTRUMENT_*`, added up
@@ -43,7 +43,8 @@ pub extern "C" fn cvc_backend_instrument(instruments: u32) -> cvc_status_t {
     const KNOWN: u32 = CVC_INSTRUMENT_COUNT_CALLS
         | CVC_INSTRUMENT_FAULTS
         | CVC_INSTRUMENT_RACE_CHECK
-        | CVC_INSTRUMENT_STEPPED;
+        | CVC_INSTRUMENT_STEPPED
+        | CVC_INSTRUMENT_CAPTURES;
     guard(|| wrap::want(arguments::flags(instruments, KNOWN, "instruments")?))
 }
 

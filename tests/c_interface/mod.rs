@@ -55,6 +55,8 @@ extern "C" {
     pub fn cvc_event_synchronize(event: cvc_event_t, timeout_ns: i64) -> i32;
     pub fn cvc_host_latch_create(stream: cvc_stream_t, latch: *mut u64) -> i32;
     pub fn cvc_host_latch_open(latch: u64) -> i32;
+    pub fn cvc_host_capture_begin(stream: cvc_stream_t) -> i32;
+    pub fn cvc_host_capture_end(stream: cvc_stream_t) -> i32;
     pub fn cvc_tensor_create(
         cache: cvc_cache_t,
         desc: *const cvc_tensor_desc_t,

@@ -95,6 +95,9 @@ pub fn run_steps(steps: u64, first_seed: u64) -> Tally {
                 let Failure { step, text } = &failure;
                 eprintln!("the program of CVC_SEED={seed} failed at step {step}: {text}");
                 eprintln!("{} steps before it were right", all.steps);
+                if std::env::var_os("CVC_NO_SHRINKING").is_some() {
+                    panic!("it is not made shorter, as CVC_NO_SHRINKING says");
+                }
                 panic!("{}", told(&mut Shrinker::new(), &program));
             }
         }

@@ -5,9 +5,11 @@
 //! counter     how often each method was called
 //! fault       which calls fail
 //! race        which accesses to memory nothing orders; host only
+//! capture     streams that capture graphs; host only, CUDA has them by itself
 //! ```
 
 mod calls;
+pub mod capture;
 pub mod counter;
 pub mod fault;
 mod gate;
@@ -46,7 +48,11 @@ pub const RACES: Instrument = Instrument {
     bit: 4,
     variable: "CVC_HOST_RACE_CHECK",
 };
-const ALL: [Instrument; 3] = [COUNTER, FAULTS, RACES];
+pub const CAPTURES: Instrument = Instrument {
+    bit: 16,
+    variable: "CVC_HOST_CAPTURES",
+};
+const ALL: [Instrument; 4] = [COUNTER, FAULTS, RACES, CAPTURES];
 
 /// What was asked for by `want`.
 static WANTED: AtomicU32 = AtomicU32::new(0);
@@ -110,19 +116,28 @@ fn is_on(variable: &str, value: Option<&OsStr>) -> Result<bool> {
     }
 }
 
+fn check_is_host(backend: &dyn Backend, instrument: Instrument) -> Result<()> {
+    if backend.kind() != BackendKind::Host {
+        fail!(
+            Status::NotSupported,
+            "{} is for the host backend, and this one is CUDA",
+            instrument.variable
+        );
+    }
+    Ok(())
+}
+
 /// Puts instruments around the backend. The counter is outermost: it sees what the library calls. The race checker is
 /// innermost: it sees what is really done.
 pub fn install(backend: Box<dyn Backend>, bits: u32) -> Result<Box<dyn Backend>> {
     let mut backend = backend;
     if bits & RACES.bit != 0 {
-        if backend.kind() != BackendKind::Host {
-            fail!(
-                Status::NotSupported,
-                "{} is for the host backend, and this one is CUDA",
-                RACES.variable
-            );
-        }
+        check_is_host(&*backend, RACES)?;
         backend = Box::new(race::RaceChecker::new(backend));
+    }
+    if bits & CAPTURES.bit != 0 {
+        check_is_host(&*backend, CAPTURES)?;
+        backend = Box::new(capture::Captures::new(backend));
     }
     if bits & FAULTS.bit != 0 {
         let gate = fault::Faults;

@@ -1,0 +1,328 @@
+//! Captures of graphs as CUDA has them, for the host backend: what is queued on a capturing stream goes into a graph, which
+//! nobody runs here. It lies outside of the race checker, which sees what is really done.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::backend::{
+    Backend, BackendKind, ByteRange, Copy2d, DeviceInfo, DevicePointer, EventHandle, Fill2d,
+    Launch, Stepping, StreamHandle, StreamIdentity, STREAM_LEGACY, STREAM_PER_THREAD,
+};
+use crate::error::{Result, Status};
+use crate::fail;
+
+#[derive(Default)]
+struct State {
+    /// By the stream's id, which capture it is in.
+    capturing: HashMap<u64, Captured>,
+    /// Events whose latest record lies in a capture.
+    records: HashMap<EventHandle, u64>,
+    /// Created streams that order with the legacy stream, by handle.
+    blocking: Vec<StreamHandle>,
+    captures: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Captured {
+    capture: u64,
+    device: i32,
+    blocking: bool,
+}
+
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+
+fn with_state<R>(body: impl FnOnce(&mut State) -> R) -> R {
+    body(STATE.lock().get_or_insert_with(State::default))
+}
+
+/// The capture that the stream is in.
+///
+/// Errors: `Capturing` for the legacy stream while a blocking stream captures: nothing may use it then.
+fn find(device: i32, identity: StreamIdentity, handle: StreamHandle) -> Result<Option<u64>> {
+    with_state(|state| {
+        if is_legacy(handle) {
+            let mut all = state.capturing.values();
+            if all.any(|captured| captured.blocking && captured.device == device) {
+                fail!(
+                    Status::Capturing,
+                    "stream is the legacy stream, and a blocking stream is capturing; expected another one meanwhile"
+                );
+            }
+        }
+        let captured = state.capturing.get(&identity.id);
+        Ok(captured.map(|captured| captured.capture))
+    })
+}
+
+fn is_legacy(handle: StreamHandle) -> bool {
+    matches!(handle, 0 | STREAM_LEGACY)
+}
+
+fn is_blocking(state: &State, handle: StreamHandle) -> bool {
+    handle == STREAM_PER_THREAD || state.blocking.contains(&handle)
+}
+
+/// Begins a capture on a stream that is in none.
+pub fn begin(backend: &dyn Backend, device: i32, stream: StreamHandle) -> Result<()> {
+    let identity = backend.stream_identify(stream)?;
+    if is_legacy(stream) {
+        fail!(
+            Status::InvalidStream,
+            "stream is the legacy stream, which cannot capture; expected another one"
+        );
+    }
+    with_state(|state| {
+        state.captures += 1;
+        let captured = Captured {
+            capture: state.captures,
+            device,
+            blocking: is_blocking(state, stream),
+        };
+        state.capturing.insert(identity.id, captured);
+        Ok(())
+    })
+}
+
+/// Ends the stream's capture, and with it that of all streams that joined it.
+pub fn end(backend: &dyn Backend, stream: StreamHandle) -> Result<()> {
+    // A created stream's handle is its id, and it cannot be asked for that now.
+    let id = match stream {
+        STREAM_PER_THREAD => backend.stream_identify(stream)?.id,
+        _ => stream as u64,
+    };
+    with_state(|state| {
+        let Some(ended) = state.capturing.get(&id).copied() else {
+            fail!(
+                Status::InvalidStream,
+                "stream is {stream:#x}, which is not capturing; expected one that is"
+            );
+        };
+        let goes_on = |captured: &Captured| captured.capture != ended.capture;
+        state.capturing.retain(|_, captured| goes_on(captured));
+        Ok(())
+    })
+}
+
+fn refuse<T>(what: &str) -> Result<T> {
+    fail!(
+        Status::Capturing,
+        "{what} of a stream that is capturing, expected one that is not"
+    )
+}
+
+pub struct Captures {
+    inner: Box<dyn Backend>,
+}
+
+impl Captures {
+    pub fn new(inner: Box<dyn Backend>) -> Captures {
+        Captures { inner }
+    }
+
+    fn capture_of(&self, device: i32, stream: StreamHandle) -> Result<Option<u64>> {
+        find(device, self.inner.stream_identify(stream)?, stream)
+    }
+
+    /// Queues it, or leaves it to the graph.
+    fn queue(
+        &self,
+        device: i32,
+        stream: StreamHandle,
+        queue: impl FnOnce(&dyn Backend) -> Result<()>,
+    ) -> Result<()> {
+        match self.capture_of(device, stream)? {
+            Some(_) => Ok(()),
+            None => queue(&*self.inner),
+        }
+    }
+
+    fn refuse_recorded_in_one(&self, event: EventHandle) -> Result<()> {
+        match with_state(|state| state.records.contains_key(&event)) {
+            true => refuse("the event's latest record is one"),
+            false => Ok(()),
+        }
+    }
+}
+
+macro_rules! forwarded {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        $(fn $name(&self, $($argument: $type),*) -> $result {
+            self.inner.$name($($argument),*)
+        })*
+    };
+}
+
+impl Backend for Captures {
+    forwarded! {
+        kind() -> BackendKind;
+        device_count() -> i32;
+        device_info(device: i32) -> Result<DeviceInfo>;
+        block_shared_bytes(device: i32) -> u32;
+        check_device(device: i32) -> Result<()>;
+        memory_free_bytes(device: i32) -> Result<u64>;
+        current_device() -> Result<i32>;
+        set_current_device(device: i32) -> Result<()>;
+        pointer_device(pointer: DevicePointer) -> Result<Option<i32>>;
+        memory_allocate(device: i32, bytes: u64) -> Result<DevicePointer>;
+        memory_free(device: i32, pointer: DevicePointer, bytes: u64) -> Result<()>;
+        event_create(device: i32, timing: bool) -> Result<EventHandle>;
+        event_elapsed_ms(device: i32, start: EventHandle, end: EventHandle) -> Result<f32>;
+        device_synchronize(device: i32, timeout: Option<Duration>) -> Result<bool>;
+        latch_open(latch: u64) -> Result<()>;
+        stepping() -> Option<&dyn Stepping>;
+    }
+
+    fn stream_create(&self, device: i32, blocking: bool) -> Result<StreamHandle> {
+        let stream = self.inner.stream_create(device, blocking)?;
+        if blocking {
+            with_state(|state| state.blocking.push(stream));
+        }
+        Ok(stream)
+    }
+
+    fn stream_destroy(&self, device: i32, stream: StreamHandle) -> Result<()> {
+        let identity = self.inner.stream_identify(stream);
+        self.inner.stream_destroy(device, stream)?;
+        with_state(|state| {
+            state.blocking.retain(|known| *known != stream);
+            if let Ok(identity) = identity {
+                state.capturing.remove(&identity.id);
+            }
+        });
+        Ok(())
+    }
+
+    /// A created stream cannot be asked who it is while it captures.
+    fn stream_identify(&self, stream: StreamHandle) -> Result<StreamIdentity> {
+        let identity = self.inner.stream_identify(stream)?;
+        let is_default = is_legacy(stream) || stream == STREAM_PER_THREAD;
+        if !is_default && with_state(|state| state.capturing.contains_key(&identity.id)) {
+            return refuse("the number");
+        }
+        Ok(identity)
+    }
+
+    fn stream_query(&self, device: i32, stream: StreamHandle) -> Result<bool> {
+        match self.capture_of(device, stream)? {
+            Some(_) => refuse("a query"),
+            None => self.inner.stream_query(device, stream),
+        }
+    }
+
+    fn stream_synchronize(
+        &self,
+        device: i32,
+        stream: StreamHandle,
+        timeout: Option<Duration>,
+    ) -> Result<bool> {
+        match self.capture_of(device, stream)? {
+            Some(_) => refuse("a wait"),
+            None => self.inner.stream_synchronize(device, stream, timeout),
+        }
+    }
+
+    /// A stream that waits for a record in a capture joins that.
+    fn stream_wait_event(
+        &self,
+        device: i32,
+        stream: StreamHandle,
+        event: EventHandle,
+    ) -> Result<()> {
+        let identity = self.inner.stream_identify(stream)?;
+        let own = find(device, identity, stream)?;
+        let recorded = with_state(|state| state.records.get(&event).copied());
+        match (own, recorded) {
+            (None, None) => self.inner.stream_wait_event(device, stream, event),
+            (Some(own), Some(recorded)) if own == recorded => Ok(()),
+            (None, Some(recorded)) if !is_legacy(stream) => with_state(|state| {
+                if !state.capturing.values().any(|of| of.capture == recorded) {
+                    return refuse("a wait for an event");
+                }
+                let captured = Captured {
+                    capture: recorded,
+                    device,
+                    blocking: is_blocking(state, stream),
+                };
+                state.capturing.insert(identity.id, captured);
+                Ok(())
+            }),
+            _ => refuse("a wait for what is outside of the capture"),
+        }
+    }
+
+    fn stream_is_capturing(&self, device: i32, stream: StreamHandle) -> Result<bool> {
+        Ok(self.capture_of(device, stream)?.is_some())
+    }
+
+    fn event_destroy(&self, device: i32, event: EventHandle) -> Result<()> {
+        self.inner.event_destroy(device, event)?;
+        with_state(|state| state.records.remove(&event));
+        Ok(())
+    }
+
+    fn event_record(&self, device: i32, event: EventHandle, stream: StreamHandle) -> Result<()> {
+        match self.capture_of(device, stream)? {
+            Some(capture) => {
+                with_state(|state| state.records.insert(event, capture));
+                Ok(())
+            }
+            None => {
+                self.inner.event_record(device, event, stream)?;
+                with_state(|state| state.records.remove(&event));
+                Ok(())
+            }
+        }
+    }
+
+    fn event_query(&self, device: i32, event: EventHandle) -> Result<bool> {
+        self.refuse_recorded_in_one(event)?;
+        self.inner.event_query(device, event)
+    }
+
+    fn event_synchronize(
+        &self,
+        device: i32,
+        event: EventHandle,
+        timeout: Option<Duration>,
+    ) -> Result<bool> {
+        self.refuse_recorded_in_one(event)?;
+        self.inner.event_synchronize(device, event, timeout)
+    }
+
+    fn copy_2d(&self, device: i32, stream: StreamHandle, copy: &Copy2d) -> Result<()> {
+        self.queue(device, stream, |inner| inner.copy_2d(device, stream, copy))
+    }
+
+    fn fill_zero_2d(&self, device: i32, stream: StreamHandle, fill: &Fill2d) -> Result<()> {
+        self.queue(device, stream, |inner| {
+            inner.fill_zero_2d(device, stream, fill)
+        })
+    }
+
+    fn launch(&self, device: i32, stream: StreamHandle, launch: &Launch) -> Result<()> {
+        self.queue(device, stream, |inner| inner.launch(device, stream, launch))
+    }
+
+    fn latch_create(&self, device: i32, stream: StreamHandle) -> Result<u64> {
+        match self.capture_of(device, stream)? {
+            Some(_) => refuse("a latch"),
+            None => self.inner.latch_create(device, stream),
+        }
+    }
+
+    fn announce_access(
+        &self,
+        device: i32,
+        stream: Option<StreamHandle>,
+        range: ByteRange,
+    ) -> Result<()> {
+        match stream {
+            Some(named) => self.queue(device, named, |inner| {
+                inner.announce_access(device, stream, range)
+            }),
+            None => self.inner.announce_access(device, stream, range),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Streams that capture graphs: nothing from outside enters a capture, and nothing that happens in one counts outside.
+
+mod c_interface;
+
+use std::ptr::null_mut;
+use std::sync::{Mutex, MutexGuard};
+
+use c_interface::*;
+
+const SIDE: i64 = 16;
+const NO_STREAM: cvc_stream_t = usize::MAX as cvc_stream_t;
+const LEGACY: cvc_stream_t = 1 as cvc_stream_t;
+
+/// Captures, queued work and the reports are the process's: one test at a time.
+fn begin() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let guard = ONE.lock().unwrap_or_else(|broken| broken.into_inner());
+    start(CVC_INSTRUMENT_STEPPED | CVC_INSTRUMENT_RACE_CHECK | CVC_INSTRUMENT_CAPTURES);
+    // SAFETY: no preconditions.
+    ok(unsafe { cvc_host_race_forget() });
+    guard
+}
+
+struct Capture(cvc_stream_t);
+
+impl Capture {
+    fn begin(stream: cvc_stream_t) -> Capture {
+        // SAFETY: a stream.
+        ok(unsafe { cvc_host_capture_begin(stream) });
+        Capture(stream)
+    }
+
+    fn end(self) {
+        // SAFETY: a stream that captures.
+        ok(unsafe { cvc_host_capture_end(self.0) });
+    }
+}
+
+fn run_all() {
+    let mut steps = 0;
+    // SAFETY: a place for the result.
+    ok(unsafe { cvc_host_step_all(&mut steps) });
+}
+
+fn tensor(stream: cvc_stream_t) -> cvc_tensor_t {
+    create(default_cache(), &hwc(SIDE, SIDE, 1), stream)
+}
+
+fn fill(stream: cvc_stream_t, tensor: cvc_tensor_t) -> i32 {
+    // SAFETY: handles.
+    unsafe { cvc_fill_zero(stream, tensor) }
+}
+
+fn wait_stream(waits: cvc_stream_t, waited_for: cvc_stream_t) -> i32 {
+    // SAFETY: handles.
+    unsafe { cvc_stream_wait_stream(waits, waited_for) }
+}
+
+#[test]
+fn what_would_enter_a_capture_is_refused_and_leaves_no_trace() {
+    let _one = begin();
+    let (stream, other) = (new_stream(0), new_stream(0));
+    let (first, second) = (tensor(other), tensor(other));
+    let (mut event, mut made) = (null_mut(), null_mut());
+    ok(fill(other, first));
+    // SAFETY: handles and places for results.
+    unsafe {
+        ok(cvc_event_create(0, 0, &mut event));
+        ok(cvc_event_record(event, other));
+        let before = stats(default_cache());
+        let capture = Capture::begin(stream);
+        let refused = [
+            fill(stream, second),
+            cvc_copy(stream, first, second),
+            cvc_op_flip(stream, second, second, 0),
+            cvc_op_flip_new(stream, second, 0, &mut made),
+            cvc_tensor_begin_access(first, stream, CVC_ACCESS_READ),
+            cvc_tensor_end_access(first, stream, CVC_ACCESS_READ),
+            cvc_stream_wait_event(stream, event),
+            wait_stream(stream, other),
+            cvc_stream_query(stream),
+            cvc_stream_synchronize(stream, -1),
+            cvc_host_capture_begin(stream),
+        ];
+        assert_eq!(refused, [CVC_STATUS_CAPTURING; 11]);
+        capture.end();
+        assert_eq!(cvc_host_capture_end(stream), CVC_STATUS_INVALID_STREAM);
+        assert_eq!(cvc_host_capture_begin(LEGACY), CVC_STATUS_INVALID_STREAM);
+        let after = stats(default_cache());
+        let counted = |stats: &cvc_cache_stats_t| (stats.live_handles, stats.count, stats.bytes);
+        assert_eq!(counted(&before), counted(&after));
+        // The other stream's work is the only one.
+        assert_eq!(runnable(), 1);
+        run_all();
+        ok(fill(stream, second));
+        run_all();
+        assert_no_races();
+        ok(cvc_event_destroy(event));
+    }
+    release(first);
+    release(second);
+    destroy(stream);
+    destroy(other);
+}
+
+/// The stream that joins a capture, and leaves it with its end, has waited for nothing of what is queued outside.
+#[test]
+fn a_wait_inside_a_capture_orders_nothing_outside() {
+    let _one = begin();
+    let (writer, reader) = (new_stream(0), new_stream(0));
+    let (written, copy) = (tensor(writer), tensor(reader));
+    let mut event = null_mut();
+    // SAFETY: a place for the result.
+    ok(unsafe { cvc_event_create(0, 0, &mut event) });
+    for by_event in [false, true] {
+        ok(fill(writer, written));
+        let capture = Capture::begin(writer);
+        if by_event {
+            // SAFETY: handles.
+            unsafe {
+                ok(cvc_event_record(event, writer));
+                ok(cvc_stream_wait_event(reader, event));
+            }
+        } else {
+            ok(wait_stream(reader, writer));
+        }
+        assert_eq!(fill(reader, copy), CVC_STATUS_CAPTURING, "it has joined");
+        capture.end();
+        // SAFETY: handles.
+        ok(unsafe { cvc_copy(reader, written, copy) });
+        run_all();
+        assert_no_races();
+    }
+    // SAFETY: a handle, destroyed once.
+    ok(unsafe { cvc_event_destroy(event) });
+    release(written);
+    release(copy);
+    destroy(writer);
+    destroy(reader);
+}
+
+/// An event that was last recorded in a capture stands for what it stood for before, not for the stream's work.
+#[test]
+fn a_record_inside_a_capture_stands_for_nothing_outside() {
+    let _one = begin();
+    let stream = new_stream(0);
+    let mut event = null_mut();
+    let mut memory = null_mut();
+    // SAFETY: handles and places for results.
+    unsafe {
+        ok(cvc_event_create(0, 0, &mut event));
+        ok(cvc_mem_alloc(
+            default_cache(),
+            0,
+            512,
+            0,
+            stream,
+            &mut memory,
+        ));
+        let capture = Capture::begin(stream);
+        ok(cvc_event_record(event, stream));
+        assert_eq!(cvc_event_query(event), CVC_STATUS_CAPTURING);
+        let freed = cvc_mem_free_after_event(default_cache(), memory, event);
+        assert_eq!(freed, CVC_STATUS_INVALID_EVENT, "{}", message());
+        assert_eq!(
+            cvc_mem_free(default_cache(), memory, stream),
+            CVC_STATUS_CAPTURING
+        );
+        assert_eq!(
+            cvc_mem_record_stream(default_cache(), memory, stream),
+            CVC_STATUS_CAPTURING
+        );
+        capture.end();
+        ok(cvc_mem_free(default_cache(), memory, stream));
+        ok(cvc_event_destroy(event));
+    }
+    run_all();
+    destroy(stream);
+}
+
+/// Memory whose work is queued cannot be waited for from inside a capture, however little is left.
+#[test]
+fn under_pressure_a_capturing_stream_gets_no_pending_memory() {
+    let _one = begin();
+    let (stream, other) = (new_stream(0), new_stream(0));
+    let mut cache = null_mut();
+    let desc = hwc(SIDE, SIDE, 1);
+    // SAFETY: handles and a place for the result.
+    unsafe {
+        ok(cvc_cache_create(std::ptr::null(), &mut cache));
+        // Room for one.
+        ok(cvc_cache_set_limit(cache, 0, 512));
+    }
+    let pending = create(cache, &desc, other);
+    let at = data(pending);
+    ok(fill(other, pending));
+    release(pending);
+    let capture = Capture::begin(stream);
+    let fresh = create(cache, &desc, stream);
+    assert_ne!(data(fresh), at, "it was to wait for the other stream");
+    capture.end();
+    // Outside of a capture the same request waits on the GPU.
+    let waited = create(cache, &desc, stream);
+    assert_eq!(data(waited), at);
+    ok(fill(stream, waited));
+    run_all();
+    assert_no_races();
+    release(fresh);
+    release(waited);
+    run_all();
+    // SAFETY: a handle, released once.
+    ok(unsafe { cvc_cache_release(cache) });
+    destroy(stream);
+    destroy(other);
+}
+
+/// While a stream that orders with the legacy stream captures, CUDA lets nobody use that.
+#[test]
+fn the_legacy_stream_is_left_alone_beside_a_blocking_capture() {
+    let _one = begin();
+    let (blocking, plain) = (new_stream(CVC_STREAM_BLOCKING), new_stream(0));
+    let own = tensor(NO_STREAM);
+    let capture = Capture::begin(plain);
+    ok(fill(LEGACY, own));
+    capture.end();
+    // Else what comes after that needs an event of the legacy stream's, which nobody records meanwhile.
+    synchronize(LEGACY);
+    let capture = Capture::begin(blocking);
+    assert_eq!(fill(LEGACY, own), CVC_STATUS_CAPTURING);
+    assert_eq!(wait_stream(LEGACY, plain), CVC_STATUS_CAPTURING);
+    ok(fill(plain, own));
+    capture.end();
+    ok(fill(LEGACY, own));
+    run_all();
+    assert_no_races();
+    release(own);
+    destroy(blocking);
+    destroy(plain);
+}
+
+/// A foreign stream's handle says who it is only outside of captures.
+#[test]
+fn a_foreign_stream_that_captures_is_not_known() {
+    let _one = begin();
+    let backend = cvc::backend::current().expect("it has started");
+    let handle = backend.stream_create(0, false).expect("it makes streams");
+    let stream: cvc_stream_t = std::ptr::without_provenance_mut(handle);
+    let own = tensor(NO_STREAM);
+    ok(fill(stream, own));
+    let capture = Capture::begin(stream);
+    assert_eq!(fill(stream, own), CVC_STATUS_CAPTURING);
+    // What it has queued before is not lost: another stream's work comes after it.
+    let other = new_stream(0);
+    ok(fill(other, own));
+    capture.end();
+    ok(fill(stream, own));
+    run_all();
+    assert_no_races();
+    release(own);
+    destroy(other);
+    backend
+        .stream_destroy(0, handle)
+        .expect("nobody uses it any more");
+}
