@@ -112,6 +112,21 @@ static void races_are_reported(void) {
   CHECK_OK(cvc_stream_destroy(second));
 }
 
+static void streams_capture(void) {
+  cvc_stream_t stream = new_stream();
+  cvc_tensor_t tensor = nhwc(1, 4, 4, 1, CVC_DTYPE_U8, stream);
+  CHECK_OK(cvc_host_capture_begin(stream));
+  CHECK_ERROR(cvc_fill_zero(stream, tensor), CVC_STATUS_CAPTURING, "stream", "capturing a graph");
+  CHECK_STATUS(cvc_host_capture_begin(stream), CVC_STATUS_CAPTURING);
+  CHECK_OK(cvc_host_capture_end(stream));
+  CHECK_STATUS(cvc_host_capture_end(stream), CVC_STATUS_INVALID_STREAM);
+  CHECK_STATUS(cvc_host_capture_begin((cvc_stream_t)1), CVC_STATUS_INVALID_STREAM);
+  CHECK_OK(cvc_fill_zero(stream, tensor));
+  CHECK_OK(cvc_tensor_release(tensor));
+  CHECK_OK(cvc_stream_synchronize(stream, -1));
+  CHECK_OK(cvc_stream_destroy(stream));
+}
+
 static void wrong_arguments(void) {
   uint64_t count = 0;
   CHECK_ERROR(cvc_backend_instrument(0x100u), CVC_STATUS_INVALID_ENUM, "instruments", "0x100");
@@ -134,7 +149,7 @@ int main(void) {
   int host = !backend || strcmp(backend, "cuda") != 0;
   uint32_t wanted = CVC_INSTRUMENT_COUNT_CALLS | CVC_INSTRUMENT_FAULTS;
   if (host)
-    wanted |= CVC_INSTRUMENT_RACE_CHECK | CVC_INSTRUMENT_STEPPED;
+    wanted |= CVC_INSTRUMENT_RACE_CHECK | CVC_INSTRUMENT_STEPPED | CVC_INSTRUMENT_CAPTURES;
   REQUIRE_OK(cvc_backend_instrument(wanted));
   CHECK_BEGIN();
   RUN(calls_are_counted);
@@ -142,6 +157,7 @@ int main(void) {
   if (host) {
     RUN(work_runs_in_steps);
     RUN(races_are_reported);
+    RUN(streams_capture);
   }
   RUN(wrong_arguments);
   return CHECK_END();

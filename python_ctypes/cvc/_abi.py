@@ -66,7 +66,7 @@ SCOPE = {"GLOBAL": 0, "LOCAL": 1}
 ACCESS = {"READ": 1, "WRITE": 2, "READ_WRITE": 3}
 BACKEND = {"HOST": 1, "CUDA": 2}
 LOG = {"ERROR": 1, "WARNING": 2, "INFO": 3}
-INSTRUMENT = {"COUNT_CALLS": 1, "FAULTS": 2, "RACE_CHECK": 4, "STEPPED": 8}
+INSTRUMENT = {"COUNT_CALLS": 1, "FAULTS": 2, "RACE_CHECK": 4, "STEPPED": 8, "CAPTURES": 16}
 HOST_STEP = {"WORK": 1, "RECORD": 2}
 NORMALIZE_SCALE_IS_STDDEV = 1
 COLOR_MATRIX = {"BT601": 0, "BT709": 1}
@@ -558,6 +558,8 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("cvc_host_step", _status, (c_uint64,)),
     ("cvc_host_step_stream", _status, (_stream, _uint64_out)),
     ("cvc_host_step_all", _status, (_uint64_out,)),
+    ("cvc_host_capture_begin", _status, (_stream,)),
+    ("cvc_host_capture_end", _status, (_stream,)),
     # instruments around the backend, for tests
     ("cvc_backend_instrument", _status, (c_uint32,)),
     ("cvc_backend_call_name", c_char_p, (c_uint32,)),

@@ -1,7 +1,8 @@
 """`cvc.testing`: instruments for tests of programs that use streams, without a GPU too.
 
 `instrument` asks for them before anything else of the package is used; the environment can ask as
-well: CVC_COUNT_CALLS=1, CVC_FAULTS=1, CVC_HOST_RACE_CHECK=1, CVC_HOST_EXECUTOR=stepped.
+well: CVC_COUNT_CALLS=1, CVC_FAULTS=1, CVC_HOST_RACE_CHECK=1, CVC_HOST_CAPTURES=1,
+CVC_HOST_EXECUTOR=stepped.
 
     import cvc.testing
     cvc.testing.instrument(race_check=True)
@@ -26,6 +27,7 @@ __all__ = [
     "Step",
     "announce_access",
     "call_counts",
+    "capture",
     "fault",
     "forget_races",
     "instrument",
@@ -53,6 +55,7 @@ def instrument(
     faults: bool = False,
     race_check: bool = False,
     stepped: bool = False,
+    captures: bool = False,
 ) -> None:
     """Ask for instruments around the backend; those that were asked for before stay.
 
@@ -64,6 +67,7 @@ def instrument(
         "FAULTS": faults,
         "RACE_CHECK": race_check,
         "STEPPED": stepped,
+        "CAPTURES": captures,
     }
     lib.cvc_backend_instrument(sum(INSTRUMENT[name] for name, on in wanted.items() if on))
 
@@ -137,6 +141,25 @@ def step_all() -> int:
     out = c_uint64()
     lib.cvc_host_step_all(byref(out))
     return out.value
+
+
+@contextmanager
+def capture(stream: Stream) -> Iterator[None]:
+    """Inside the block the stream captures a graph, on the host backend, which nobody runs.
+
+    What is queued there by others goes into the graph, streams that wait for an event recorded
+    there join, and the library refuses to work on such a stream: `cvc.CapturingError`.
+
+    Raises:
+        cvc.CapturingError: the stream captures already.
+        cvc.InvalidStreamError: the legacy stream, which cannot capture.
+        cvc.NotSupportedError: `instrument(captures=True)` was not asked for, or the backend is CUDA.
+    """
+    lib.cvc_host_capture_begin(int(stream))
+    try:
+        yield
+    finally:
+        lib.cvc_host_capture_end(int(stream))
 
 
 def race_count() -> int:

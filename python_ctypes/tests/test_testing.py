@@ -77,6 +77,27 @@ first.sync(); second.sync()
     )
 
 
+def test_captures():
+    output_of(
+        PROGRAM
+        + """
+testing.instrument(captures=True)
+with cvc.Stream() as stream:
+    source = tensor()
+    with testing.capture(stream):
+        try:
+            cvc.flip(source, 1)
+        except cvc.CapturingError as error:
+            assert "capturing a graph" in str(error)
+        else:
+            raise AssertionError("it went into the graph")
+    cvc.flip(source, 1)
+    stream.sync()
+""",
+        CVC_BACKEND="host",
+    )
+
+
 def test_races():
     output_of(
         PROGRAM
