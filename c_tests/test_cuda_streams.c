@@ -212,6 +212,91 @@ static void waits_inside_a_capture_are_the_graphs(void) {
   CHECK_OK(cvc_stream_destroy(other));
 }
 
+// The stream that joined has waited for nothing of what was queued before the capture.
+static void waits_inside_a_capture_order_nothing_outside(void) {
+  cvc_stream_t stream = new_stream(), joined = new_stream(), other = new_stream();
+  unsigned char *ones = pinned_memory(BYTES);
+  memset(ones, 1, BYTES);
+  cvc_tensor_t written = small(stream), copy = small(joined);
+  CHECK_OK(cvc_fill_zero(joined, copy));
+  CHECK_OK(cvc_stream_synchronize(joined, -1));
+  struct capture capture = begin_capture(stream, CAPTURE_RELAXED, other);
+  end_capture(capture, other);
+  CHECK_OK(cvc_stream_synchronize(stream, -1));
+  uint64_t latch = hold(stream);
+  CHECK_OK(cvc_upload(stream, ones, NULL, written));
+  void *graph = NULL;
+  DRIVER(cuda->capture_begin(stream, CAPTURE_RELAXED));
+  CHECK_OK(cvc_stream_wait_stream(joined, stream));
+  CHECK_OK(cvc_stream_wait_stream(stream, joined));
+  CHECK(is_unbroken(stream));
+  CHECK_EQ(cuda->capture_end(stream, &graph), 0);
+  DRIVER(cuda->graph_destroy(graph));
+  CHECK_OK(cvc_copy(joined, written, copy));
+  CHECK_STATUS(cvc_stream_synchronize(joined, 20000000), CVC_STATUS_NOT_READY);
+  let_go(latch);
+  CHECK(holds(joined, copy, 1));
+  CHECK_OK(cvc_stream_synchronize(stream, -1));
+  CHECK_OK(cvc_tensor_release(written));
+  CHECK_OK(cvc_tensor_release(copy));
+  CHECK_OK(cvc_stream_destroy(stream));
+  CHECK_OK(cvc_stream_destroy(joined));
+  CHECK_OK(cvc_stream_destroy(other));
+  pinned_memory_free(ones);
+}
+
+static void the_legacy_stream_is_left_alone_beside_a_blocking_capture(void) {
+  cvc_stream_t blocking = foreign_stream(cuda, 0), stream = new_stream();
+  cvc_tensor_t tensor = small(CVC_STREAM_NONE), result = NULL;
+  CHECK_OK(cvc_fill_zero(CVC_STREAM_LEGACY, tensor));
+  CHECK_OK(cvc_stream_synchronize(CVC_STREAM_LEGACY, -1));
+  struct capture capture = begin_capture(blocking, CAPTURE_RELAXED, stream);
+  CHECK_STATUS(cvc_fill_zero(CVC_STREAM_LEGACY, tensor), CVC_STATUS_CAPTURING);
+  CHECK_STATUS(cvc_op_flip_new(NULL, tensor, 0, &result), CVC_STATUS_CAPTURING);
+  CHECK_STATUS(cvc_stream_wait_stream(CVC_STREAM_LEGACY, stream), CVC_STATUS_CAPTURING);
+  CHECK(is_unbroken(blocking));
+  CHECK_OK(cvc_fill_zero(stream, tensor));
+  end_capture(capture, stream);
+  CHECK_OK(cvc_fill_zero(CVC_STREAM_LEGACY, tensor));
+  CHECK_OK(cvc_stream_synchronize(CVC_STREAM_LEGACY, -1));
+  CHECK_OK(cvc_tensor_release(tensor));
+  DRIVER(cuda->stream_destroy(blocking));
+  CHECK_OK(cvc_stream_destroy(stream));
+}
+
+// However little is left, a capturing stream is given nothing that it would have to wait for.
+static void under_pressure_a_capturing_stream_gets_no_pending_memory(void) {
+  cvc_stream_t stream = new_stream(), other = new_stream(), third = new_stream();
+  cvc_cache_t cache = NULL;
+  REQUIRE_OK(cvc_cache_create(NULL, &cache));
+  REQUIRE_OK(cvc_cache_set_limit(cache, 0, 512));
+  const int64_t shape[3] = {8, 8, 3};
+  cvc_tensor_desc_t desc = tensor_desc(CVC_DTYPE_U8, "HWC", 3, shape);
+  cvc_tensor_t pending = NULL, fresh = NULL, waited = NULL;
+  REQUIRE_OK(cvc_tensor_create(cache, &desc, other, &pending));
+  const void *data = tensor_data(pending).data;
+  uint64_t latch = hold(other);
+  CHECK_OK(cvc_fill_zero(other, pending));
+  CHECK_OK(cvc_tensor_release(pending));
+  struct capture capture = begin_capture(stream, CAPTURE_RELAXED, third);
+  REQUIRE_OK(cvc_tensor_create(cache, &desc, stream, &fresh));
+  CHECK(tensor_data(fresh).data != data);
+  CHECK(is_unbroken(stream));
+  end_capture(capture, third);
+  REQUIRE_OK(cvc_tensor_create(cache, &desc, stream, &waited));
+  CHECK(tensor_data(waited).data == data); // after a wait on the GPU
+  CHECK_OK(cvc_fill_zero(stream, waited));
+  CHECK_STATUS(cvc_stream_synchronize(stream, 20000000), CVC_STATUS_NOT_READY);
+  let_go(latch);
+  CHECK_OK(cvc_stream_synchronize(stream, -1));
+  CHECK_OK(cvc_tensor_release(fresh));
+  CHECK_OK(cvc_tensor_release(waited));
+  CHECK_OK(cvc_cache_release(cache));
+  CHECK_OK(cvc_stream_destroy(stream));
+  CHECK_OK(cvc_stream_destroy(other));
+  CHECK_OK(cvc_stream_destroy(third));
+}
+
 // ---- Streams whose owner ends them
 
 // The stream ends while its work is held; its handle's value names new streams, and the memory is used again
@@ -348,6 +433,9 @@ int main(void) {
   RUN(captures_of_others_survive);
   RUN(work_on_a_capturing_stream_is_refused);
   RUN(waits_inside_a_capture_are_the_graphs);
+  RUN(waits_inside_a_capture_order_nothing_outside);
+  RUN(the_legacy_stream_is_left_alone_beside_a_blocking_capture);
+  RUN(under_pressure_a_capturing_stream_gets_no_pending_memory);
   RUN(streams_that_their_owner_destroyed);
   RUN(registration_ends);
   RUN(default_streams_order_as_cuda_says);
