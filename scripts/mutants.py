@@ -39,6 +39,7 @@ TESTS = [
     "stepped",
     "moments",
     "captures",
+    "memory_pressure",
     "operators",
 ]
 SECONDS = 120

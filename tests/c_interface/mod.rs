@@ -155,6 +155,7 @@ extern "C" {
         event: cvc_event_t,
     ) -> i32;
     pub fn cvc_cache_count(cache: cvc_cache_t, device: i32, scope: i32, count: *mut u64) -> i32;
+    pub fn cvc_cache_get_limit(cache: cvc_cache_t, device: i32, bytes: *mut i64) -> i32;
     pub fn cvc_cache_thread_detach(cache: cvc_cache_t) -> i32;
     pub fn cvc_tensor_get_id(tensor: cvc_tensor_t, id: *mut u64) -> i32;
     pub fn cvc_tensor_from_image(image: cvc_image_t, tensor: *mut cvc_tensor_t) -> i32;

@@ -1,0 +1,744 @@
+"""The numbered requirements that CV-CUDA's own tests state, by their numbers in the reference.
+
+On a GPU the sizes and counts are those of these tests; the host backend takes smaller ones.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import itertools
+import queue
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from foreign import DeviceArray, DriverStream, foreign
+from support import HANG_SECONDS, HWC, Latch, address, busy, nbytes, size
+
+import cvc
+from cvc import _foreign
+from cvc import tensor as tensor_module
+from cvc._abi import ACCESS, STREAM_LEGACY
+from cvc._lib import lib
+from cvc._resource import live
+
+ON_CUDA = cvc.backend() == "cuda"
+NHWC = cvc.TensorLayout.NHWC
+
+# Whose memory is wrapped: an array that has nothing but an array interface, or another library's.
+OWNERS = ["array", "torch", "cupy"] if ON_CUDA else ["array", "torch"]
+every_owner = pytest.mark.parametrize("owner", OWNERS)
+
+
+def random(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
+
+
+def torch_module() -> Any:
+    torch = pytest.importorskip("torch")
+    if ON_CUDA and not torch.cuda.is_available():
+        pytest.skip("this torch has no GPU")
+    return torch
+
+
+def owned(owner: str, values: np.ndarray) -> Any:
+    """Memory of that library with these values, apart from the array given."""
+    if owner == "array":
+        return foreign(values.copy())
+    if owner == "torch":
+        tensor = torch_module().from_numpy(values.copy())
+        return tensor.cuda() if ON_CUDA else tensor
+    return pytest.importorskip("cupy").asarray(values)
+
+
+def values_in(memory: Any) -> np.ndarray:
+    """What such memory holds once all work is done."""
+    cvc.synchronize()
+    if isinstance(memory, np.ndarray):
+        return memory
+    return memory.cpu().numpy() if hasattr(memory, "cpu") else memory.get()
+
+
+@contextmanager
+def held_back(stream: cvc.Stream) -> Iterator[Latch]:
+    """`busy`, in which a call that waits for the stream fails the test and does not hang it."""
+    with busy(stream) as latch:
+        hung = threading.Timer(HANG_SECONDS, latch.open)
+        hung.daemon = True
+        hung.start()
+        try:
+            yield latch
+        finally:
+            hung.cancel()
+
+
+def in_threads(count: int, work: Callable[[int], None]) -> None:
+    """Run `work` in so many threads, each with its number; their first error is the test's."""
+    errors: list[BaseException] = []
+
+    def body(number: int) -> None:
+        try:
+            work(number)
+        except BaseException as error:  # noqa: BLE001 - handed to the caller
+            errors.append(error)
+
+    threads = [threading.Thread(target=body, args=(n,), daemon=True) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(HANG_SECONDS)
+        assert not thread.is_alive(), "a thread hangs"
+    if errors:
+        raise errors[0]
+
+
+def wrap_written_on(memory: Any, stream: int | None) -> cvc.Tensor:
+    """A wrap whose producer names the stream on which it wrote the memory."""
+    if ON_CUDA:
+        memory.__cuda_array_interface__["stream"] = stream
+        return cvc.as_tensor(memory, "HWC")
+    # On the host backend no protocol tells a stream, though the native call takes one there too.
+    found = _foreign.read_for_wrap(memory, 0)
+    if stream is not None:
+        found = found._replace(stream=stream)
+    return tensor_module._wrap(found, "HWC", 0)
+
+
+# --- clearing, and the life of what is wrapped ---------------------------------------------------
+
+
+def test_r20_clear_between_submission_and_completion_of_an_operator_of_three_inputs():
+    """`clear_cache` while an operator runs, and dropping all it used, are safe (here: normalize)."""
+    shape = (100, 1500, 1500, 3) if ON_CUDA else (3, 150, 150, 3)
+    array = random(shape)
+    base = random((1, *shape[1:]), 1)
+    scale = np.full((1, 1, 1, 3), 2, np.float32)
+    memories = [foreign(values) for values in (array, base.astype(np.float32), scale)]
+    seen = [weakref.ref(memory) for memory in memories]
+    source, base_map, scales = (cvc.as_tensor(memory, "NHWC") for memory in memories)
+    stream = cvc.Stream()
+    with held_back(stream) as latch:
+        result = cvc.normalize(source, base_map, scales, stream=stream)
+        opener = threading.Timer(0.05, latch.open)
+        opener.start()
+        cvc.clear_cache()
+        # What was cleared away under the running operator would be taken by this one.
+        other = cvc.flip(source, 0, stream=stream)
+        source.close()
+        base_map.close()
+        scales.close()
+        del source, base_map, scales, memories
+        opener.join()
+    assert size() == nbytes(other), "the result has left the index, and is alive"
+    assert address(result) != address(other)
+    got = result.cpu()
+    for number, image in enumerate(array):
+        expected = (image.astype(np.int16) - base[0]) * 2
+        assert np.array_equal(got[number], expected.clip(0, 255)), f"image {number}"
+    del result, other, array, image
+    gc.collect()
+    cvc.clear_cache()
+    assert (cvc.cache_size(), size(), cvc.cache_stats().live_handles) == (0, 0, 0)
+    assert [ref() for ref in seen] == [None] * 3
+
+
+@every_owner
+def test_r21_source_of_a_wrap_is_referenced_until_the_work_is_done_and_collected(owner):
+    """The source's reference count falls once the work is done and `clear_cache` has collected."""
+    values = random((20, 32, 3))
+    memory = owned(owner, values)
+    original = sys.getrefcount(memory)
+    wrapped = cvc.as_tensor(memory, "HWC")
+    assert sys.getrefcount(memory) > original
+    stream = cvc.Stream()
+    with held_back(stream):
+        result = cvc.flip(wrapped, 0, stream=stream)
+        del wrapped
+        gc.collect()
+        assert sys.getrefcount(memory) > original
+        assert not stream.query()
+    assert np.array_equal(result.cpu(), values[::-1])
+    cvc.clear_cache()
+    assert sys.getrefcount(memory) == original
+
+
+# --- many threads --------------------------------------------------------------------------------
+
+
+def test_r22_many_submissions_of_one_resource_from_many_threads():
+    """10000 submissions, each on a fresh stream, on one tensor: no deadlock, no crash, no loss."""
+    threads, submissions = 10, 10_000 if ON_CUDA else 2000
+    values = random((8, 32, 3))
+    shared = cvc.upload(values, "HWC")
+    done = [0] * threads
+
+    def work(number: int) -> None:
+        mine = cvc.Tensor(values.shape, np.uint8, HWC)
+        for turn in range(submissions // threads):
+            stream = cvc.Stream()
+            if turn % 2:
+                cvc.flip_into(mine, shared, number % 2, stream=stream)
+            else:
+                # A write that leaves the values, so that readers and writers alternate.
+                access = ACCESS["READ_WRITE"]
+                lib.cvc_tensor_begin_access(live(shared), int(stream), access)
+                lib.cvc_tensor_end_access(live(shared), int(stream), access)
+            done[number] += 1
+        expected = values[:, ::-1] if number % 2 else values[::-1]
+        assert np.array_equal(mine.cpu(), expected)
+
+    in_threads(threads, work)
+    assert sum(done) == submissions
+    assert np.array_equal(shared.cpu(), values)
+
+
+def test_r23_one_operator_on_shared_inputs_from_many_threads():
+    """The same operator on one shared input from N threads gives equal results (here: normalize)."""
+    values = random((4, 60, 48, 3))
+    source = cvc.as_tensor(foreign(values), "NHWC")
+    base = random((1, 60, 48, 3), 1)
+    base_map = cvc.upload(base.astype(np.float32), "NHWC")
+    scale = cvc.upload(np.full((1, 1, 1, 3), 2, np.float32), "NHWC")
+    expected = ((values.astype(np.int16) - base) * 2).clip(0, 255)
+    results: list[cvc.Tensor | None] = [None] * 12
+
+    def work(number: int) -> None:
+        with cvc.Stream():
+            for _ in range(20):
+                results[number] = cvc.normalize(source, base_map, scale)
+
+    in_threads(len(results), work)
+    for result in results:
+        assert result is not None
+        assert (result.shape, result.dtype, result.layout) == (values.shape, np.uint8, NHWC)
+        assert np.array_equal(result.cpu(), expected)
+
+
+# --- order between streams -----------------------------------------------------------------------
+
+LARGE = (10, 1080, 1080, 3) if ON_CUDA else (2, 54, 54, 3)
+
+
+@every_owner
+def test_r24_there_and_back_on_four_streams(owner):
+    """50 times `flip_into` there and back on each of 4 streams end with the bits of the start."""
+    original = random(LARGE)
+    memories = owned(owner, original), owned(owner, np.zeros_like(original))
+    first, second = (cvc.as_tensor(memory, "NHWC") for memory in memories)
+    streams = [cvc.Stream() for _ in range(4)]
+    with held_back(streams[0]) as latch:
+        for turn in range(50):
+            for stream in streams:
+                cvc.flip_into(second, first, -1, stream=stream)
+                cvc.flip_into(first, second, -1, stream=stream)
+            if turn == 1:  # a driver's queues hold about a thousand launches, then the caller
+                latch.open()
+    assert np.array_equal(values_in(memories[0]), original)
+    assert np.array_equal(values_in(memories[1]), original[:, ::-1, ::-1])
+
+
+@every_owner
+def test_r24b_a_loaded_stream_feeds_another(owner):
+    """Behind 100 flips, `flip_into` on one stream feeds `flip_into` on another, 50 times."""
+    original = random(LARGE)
+    memories = owned(owner, original), owned(owner, original)
+    first, second = (cvc.as_tensor(memory, "NHWC") for memory in memories)
+    scratch, load = (cvc.upload(original, "NHWC") for _ in range(2))
+    one, two = cvc.Stream(), cvc.Stream()
+    for turn in range(50):
+        # Other values than those of the turn before, which a reader that does not wait would get.
+        cvc.flip_into(second, first, 0)
+        cvc.synchronize()
+        with held_back(one):
+            for _ in range(100 if ON_CUDA else 10):
+                cvc.flip_into(load, scratch, -1, stream=one)
+            cvc.flip_into(second, first, -1, stream=one)
+            cvc.flip_into(first, second, -1, stream=two)
+            assert not two.query()
+        assert np.array_equal(first.cpu(), original), f"turn {turn}"
+    assert np.array_equal(values_in(memories[0]), original)
+    assert np.array_equal(values_in(memories[1]), original[:, ::-1, ::-1])
+
+
+def test_r24b_write_after_read_and_write_after_write():
+    """A write on another stream waits for earlier reads of its target, and for earlier writes."""
+    one_values, two_values = random(LARGE, 1), random(LARGE, 2)
+    source, other = cvc.upload(one_values, "NHWC"), cvc.upload(two_values, "NHWC")
+    target, copy = (cvc.Tensor(LARGE, np.uint8, NHWC) for _ in range(2))
+    one, two, three = cvc.Stream(), cvc.Stream(), cvc.Stream()
+    with held_back(one):
+        cvc.flip_into(target, source, 0, stream=one)
+        cvc.flip_into(copy, target, 0, stream=one)
+        cvc.flip_into(source, other, 1, stream=two)  # which `one` has yet to read
+        cvc.flip_into(target, other, 1, stream=three)  # which `one` has yet to write and to read
+        assert not two.query() and not three.query()
+    assert np.array_equal(copy.cpu(), one_values)
+    for written in (source, target):
+        assert np.array_equal(written.cpu(), two_values[:, :, ::-1])
+
+
+def test_r25_result_and_stream_are_dropped_right_after_submission():
+    """Dropping a result and its fresh stream right after submission makes no later work wrong."""
+    values = random((64, 64, 3))
+    source = cvc.as_tensor(foreign(values), "HWC")
+    for _ in range(300 if ON_CUDA else 100):
+        stream = cvc.Stream()
+        latch = Latch(stream)
+        cvc.flip(source, 1, stream=stream)
+        del stream
+        # Were its memory free already, the dropped work would write into one of these.
+        kept = [cvc.flip(source, 0, stream=cvc.Stream()), cvc.flip(source, 0)]
+        latch.open()
+        cvc.synchronize()
+        for result in kept:
+            assert np.array_equal(result.cpu(), values[::-1])
+    for _ in range(3000 if ON_CUDA else 500):
+        cvc.flip(source, 1, stream=cvc.Stream())
+    assert np.array_equal(cvc.flip(source, -1).cpu(), values[::-1, ::-1])
+
+
+def fill(value: int, shape: tuple[int, ...] = (64, 64, 3)) -> cvc.Tensor:
+    return cvc.upload(np.full(shape, value, np.uint8), "HWC")
+
+
+def test_r50_a_fill_behind_a_busy_stream_is_seen_over_several_hops():
+    """77 filled on busy stream A is read on B, and on C through B, without waits of the host."""
+    value, target = fill(77), fill(0)
+    a, b, c = cvc.Stream(), cvc.Stream(), cvc.Stream()
+    with held_back(a):
+        cvc.flip_into(target, value, 0, stream=a)
+        on_b = cvc.flip(target, 1, stream=b)
+        on_c = cvc.flip(on_b, 0, stream=c)
+        back = cvc.flip(on_c, 0, stream=a)
+        assert not (a.query() or b.query() or c.query())
+    for result in (on_b, on_c, back):
+        assert (result.cpu() == 77).all()
+
+
+@pytest.mark.skipif(not ON_CUDA, reason="torch and CuPy have streams on a GPU alone")
+@pytest.mark.parametrize("owner", ["torch", "cupy"])
+def test_r50_a_fill_by_another_library_is_seen(owner):
+    """77 filled by torch or CuPy on its busy stream is read here on another, and the other way."""
+    array = np.zeros((64, 64, 3), np.uint8)
+    memory, received = owned(owner, array), owned(owner, array)
+    if owner == "torch":
+        library = torch_module()
+        native = library.cuda.Stream()
+        entered, fill_with = library.cuda.stream(native), memory.fill_
+        read, copy = library.from_dlpack, received.copy_
+    else:
+        library = pytest.importorskip("cupy")
+        native = library.cuda.Stream(non_blocking=True)
+        entered, fill_with = native, memory.fill
+        read, copy = library.from_dlpack, lambda found: library.copyto(received, found)
+    a, b, value = cvc.as_stream(native), cvc.Stream(), fill(88)
+    written = fill(0)
+    with entered:
+        # What is launched for the first time may wait for the device.
+        fill_with(0)
+        copy(read(written))
+        cvc.as_tensor(memory, "HWC")
+    cvc.synchronize()
+    with held_back(a):
+        with entered:
+            fill_with(77)
+            wrapped = cvc.as_tensor(memory, "HWC")
+        result = cvc.flip(wrapped, 0, stream=b)
+        assert not (a.query() or b.query())
+    assert (result.cpu() == 77).all()
+    with held_back(b):
+        cvc.flip_into(written, value, 0, stream=b)
+        with entered:
+            found = read(written)
+            copy(found)
+        assert not (a.query() or b.query())
+    assert (values_in(received) == 88).all()
+    del found
+
+
+def test_r51_a_producer_that_names_the_legacy_stream_is_observed():
+    """Work that a producer covers by stream=1 is waited for; libcvc never waits for the device."""
+    values = random((64, 64, 3))
+    source, memory = cvc.upload(values, "HWC"), foreign(np.zeros_like(values))
+    writer = cvc.as_tensor(memory, "HWC")
+    producer, consumer = cvc.Stream(), cvc.Stream()
+    with held_back(producer):
+        cvc.flip_into(writer, source, 0, stream=producer)
+        # CV-CUDA's producer leaves this to a wait for the whole device. The interface asks it of
+        # the producer: the stream that it names comes after all its work.
+        cvc.Stream.default.wait_stream(producer)
+        reader = wrap_written_on(memory, STREAM_LEGACY)
+        result = cvc.flip(reader, 0, stream=consumer)
+        assert not (producer.query() or consumer.query())
+    assert np.array_equal(result.cpu(), values)
+
+
+@pytest.mark.skipif(not ON_CUDA, reason="the host backend has no such interface")
+def test_r51_the_librarys_own_interface_names_the_legacy_stream_and_covers_its_work():
+    """A tensor written on a non-blocking stream advertises stream=1, which waits for the work."""
+
+    class InterfaceAlone:
+        def __init__(self, tensor: cvc.Tensor) -> None:
+            self.__cuda_array_interface__ = tensor.__cuda_array_interface__
+            self.tensor = tensor
+
+    values = random((64, 64, 3))
+    source = cvc.upload(values, "HWC")
+    producer, consumer = cvc.Stream(), cvc.Stream()
+    with held_back(producer):
+        producing = InterfaceAlone(cvc.flip(source, 0, stream=producer))
+        assert producing.__cuda_array_interface__["stream"] == 1
+        result = cvc.flip(cvc.as_tensor(producing, "HWC"), 0, stream=consumer)
+        assert not (producer.query() or consumer.query())
+    assert np.array_equal(result.cpu(), values)
+
+
+def test_r52_a_shell_that_is_bound_anew_waits_for_its_new_producer_alone():
+    """A wrap's shell that serves another wrap has that one's producer and not the one before's."""
+    values = random((64, 64, 3))
+    source = cvc.upload(values, "HWC")
+    memories = [foreign(values.copy()) for _ in range(3)]
+    old, new, consumer = cvc.Stream(), cvc.Stream(), cvc.Stream()
+    writer = cvc.as_tensor(memories[2], "HWC")
+    first = wrap_written_on(memories[0], int(old))
+    shell = first.id
+    assert np.array_equal(cvc.flip(first, 0, stream=consumer).cpu(), values[::-1])
+    cvc.synchronize()
+    del first
+    with held_back(old):
+        second = wrap_written_on(memories[1], None)
+        assert second.id == shell
+        result = cvc.flip(second, 0, stream=consumer)
+        consumer.sync()
+        assert not old.query(), "the wrap waited for the producer of the one before"
+    assert np.array_equal(result.cpu(), values[::-1])
+    del second
+    with held_back(new):
+        cvc.flip_into(writer, source, 1, stream=new)
+        third = wrap_written_on(memories[2], int(new))
+        assert third.id == shell
+        result = cvc.flip(third, 0, stream=consumer)
+        assert not consumer.query()
+    assert np.array_equal(result.cpu(), values[::-1, ::-1])
+
+
+def test_r53_images_of_batches_are_guarded():
+    """Each image of a batch, in or out of a var-shape operator, is ordered as one by itself."""
+    arrays = [random((24 + 8 * n, 40 - 8 * n, 3), n) for n in range(3)]
+    images = [cvc.Image(foreign_to_copy) for foreign_to_copy in arrays]
+    batch = cvc.ImageBatchVarShape(3)
+    batch.pushback(images)
+    codes = cvc.upload(np.array([0, 1, -1], np.int32))
+    blank = cvc.upload(np.zeros((1, *arrays[0].shape), np.uint8), "NHWC")
+    streams = one, two, three, four = [cvc.Stream() for _ in range(4)]
+    turned_arrays = [arrays[0][::-1], arrays[1][:, ::-1], arrays[2][::-1, ::-1]]
+    kept = [cvc.flip(batch, codes, stream=one) for _ in range(3)]  # records once, before the latch
+    cvc.synchronize()
+    del kept
+    with held_back(one):
+        turned = cvc.flip(batch, codes, stream=one)
+        image = turned[1]
+        alone = cvc.flip(cvc.as_tensor(image), 0, stream=two)
+        again = cvc.flip(turned, codes, stream=three)
+        # An image that the first operator has yet to read.
+        cvc.flip_into(cvc.as_tensor(images[0]), blank, 0, stream=four)
+        del turned
+        other = cvc.flip(batch, codes, stream=one)
+        assert address(image) not in [address(each) for each in other]
+        assert not any(stream.query() for stream in streams)
+    assert np.array_equal(alone.cpu()[0], turned_arrays[1][::-1])
+    for result, expected in zip(again, arrays):
+        assert np.array_equal(result.cpu(), expected)
+    assert np.array_equal(image.cpu(), turned_arrays[1])
+    assert not images[0].cpu().any()
+    for result, expected in zip(other, [np.zeros_like(arrays[0]), *turned_arrays[1:]]):
+        assert np.array_equal(result.cpu(), expected)
+
+
+# --- streams -------------------------------------------------------------------------------------
+
+
+def streams_of_others() -> dict[str, Callable[[], Any]]:
+    """What `as_stream` takes, by name: a function that makes one."""
+
+    class Owner:
+        cuda_stream = 2  # the one stream that is not the library's on the host backend too
+
+    found: dict[str, Callable[[], Any]] = {"owner": Owner}
+    if ON_CUDA:
+        found["driver"] = DriverStream
+        found["torch"] = lambda: torch_module().cuda.Stream()
+        found["cupy"] = lambda: pytest.importorskip("cupy").cuda.Stream(non_blocking=True)
+    return found
+
+
+@pytest.mark.parametrize("make", streams_of_others().values(), ids=streams_of_others().keys())
+def test_r26_a_wrapped_stream_has_the_handle_and_keeps_its_owner(make):
+    """A wrapped stream reports the same handle, works, and keeps its owner alive."""
+    owner = make()
+    handle = owner.ptr if hasattr(owner, "ptr") else owner.cuda_stream
+    original = sys.getrefcount(owner)
+    wrapped = cvc.as_stream(owner)
+    assert int(wrapped) == wrapped.handle == handle != 0
+    assert sys.getrefcount(owner) > original
+    for form in (handle, ctypes.c_void_p(handle)):
+        assert int(cvc.as_stream(form)) == handle
+    values = random((8, 8, 3))
+    result = cvc.flip(cvc.upload(values, "HWC"), 0, stream=wrapped)
+    wrapped.sync()
+    assert np.array_equal(result.cpu(), values[::-1])
+    del wrapped, result
+    gc.collect()
+    assert sys.getrefcount(owner) == original
+
+
+def test_r26_handles():
+    """`int(stream)` is the handle, the default stream's is 0, and a bad one is a RuntimeError."""
+    stream = cvc.Stream()
+    assert int(stream) == stream.handle != 0
+    for form in (int(stream), ctypes.c_void_p(int(stream))):
+        assert int(cvc.as_stream(form)) == int(stream)
+    assert int(cvc.Stream.default) == cvc.Stream.default.handle == 0
+    # A driver crashes on other numbers that are no stream, so that nothing can tell there.
+    for handle in (-1, 2**64) if ON_CUDA else (-1, 2**64, 0x1234567):
+        with pytest.raises(RuntimeError):
+            cvc.as_stream(handle)
+
+
+def test_r27_the_current_stream():
+    """Contexts nest and are restored, after exceptions too; stream= leaves the current one."""
+    assert cvc.Stream.current is cvc.Stream.default
+    outer, inner = cvc.Stream(), cvc.Stream()
+    assert outer is not inner and int(outer) != int(inner)
+    source = cvc.upload(random((8, 8, 3)), "HWC")
+    with outer:
+        assert cvc.Stream.current is outer
+        with inner:
+            assert cvc.Stream.current is inner
+            cvc.flip(source, 0, stream=outer)
+            assert cvc.Stream.current is inner
+        assert cvc.Stream.current is outer
+        with pytest.raises(KeyError), inner:
+            raise KeyError
+        assert cvc.Stream.current is outer
+    with pytest.raises(KeyError), outer, inner:
+        raise KeyError
+    assert cvc.Stream.current is cvc.Stream.default
+
+
+# --- workers -------------------------------------------------------------------------------------
+
+SCALE = 1 / 255
+
+
+class Case:
+    """A batch of tiny images, a target size, and the result of the chain when it runs alone."""
+
+    def __init__(self, seed: int) -> None:
+        chance = np.random.default_rng(seed)
+        count, height, width = chance.integers((5, 1, 1), (11, 11, 11)).tolist()
+        rows, columns = chance.integers((110, 220), (116, 231)).tolist()
+        self.array = chance.integers(0, 256, (count, height, width, 3), np.uint8)
+        self.target = (count, rows, columns, 3)
+        resized = cvc.pillowresize(cvc.upload(self.array, "NHWC"), self.target).cpu()
+        scaled = resized.astype(np.float32) * np.float32(SCALE)
+        self.expected = scaled.transpose(0, 3, 1, 2)
+
+    def run(self, owner: str, stream: cvc.Stream, into: bool) -> tuple[cvc.Tensor, Any]:
+        """The chain's result, queued, and the memory that it may lie in."""
+        source = owned(owner, self.array)
+        if not into:
+            with stream:
+                small = cvc.as_tensor(source, "NHWC")
+                large = cvc.pillowresize(small, self.target, cvc.Format.RGB8, cvc.Interp.LINEAR)
+                scaled = cvc.convertto(large, np.float32, SCALE)
+                return cvc.reformat(scaled, "NCHW"), None
+        count, rows, columns, channels = self.target
+        large = owned(owner, np.zeros(self.target, np.uint8))
+        scaled = owned(owner, np.zeros(self.target, np.float32))
+        planes = owned(owner, np.zeros((count, channels, rows, columns), np.float32))
+        with stream:
+            first = cvc.pillowresize_into(
+                cvc.as_tensor(large, "NHWC"), cvc.as_tensor(source, "NHWC"), cvc.Format.RGB8
+            )
+            second = cvc.convertto_into(cvc.as_tensor(scaled, "NHWC"), first, SCALE)
+            return cvc.reformat_into(cvc.as_tensor(planes, "NCHW"), second), planes
+
+
+def turns() -> Iterator[int]:
+    """Numbers for ten seconds on a GPU, and 300 of them on the host."""
+    if not ON_CUDA:
+        return iter(range(300))
+    end = time.monotonic() + 10
+    return itertools.takewhile(lambda _: time.monotonic() < end, itertools.count())
+
+
+@pytest.mark.parametrize("owner", ["array", "torch"])
+def test_r28_ten_workers_on_a_queue(owner):
+    """Ten threads wrap, resize, convert and reformat random batches: no crash, every value right."""
+    if owner == "torch":
+        torch_module()
+    cases = [Case(seed) for seed in range(48 if ON_CUDA else 16)]
+    tasks: queue.Queue[int | None] = queue.Queue(20)
+    results: queue.Queue[Any] = queue.Queue()
+
+    def work() -> None:
+        stream = cvc.Stream()
+        try:
+            while (turn := tasks.get()) is not None:
+                case = cases[turn % len(cases)]
+                results.put((case, *case.run(owner, stream, into=turn // len(cases) % 2 == 1)))
+        except BaseException as error:  # noqa: BLE001 - handed to the test's thread
+            results.put(error)
+
+    def check(result: Any) -> None:
+        if isinstance(result, BaseException):
+            raise result
+        case, tensor, memory = result
+        assert (tensor.layout, tensor.dtype) == ("NCHW", np.float32)
+        assert np.array_equal(tensor.cpu(), case.expected)
+        if memory is not None:
+            assert np.array_equal(values_in(memory), case.expected)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    count = checked = 0
+    for turn in turns():
+        tasks.put(turn, timeout=HANG_SECONDS)
+        count += 1
+        while not results.empty():
+            check(results.get())
+            checked += 1
+    for _ in threads:
+        tasks.put(None, timeout=HANG_SECONDS)
+    while checked < count:
+        check(results.get(timeout=HANG_SECONDS))
+        checked += 1
+    for thread in threads:
+        thread.join(HANG_SECONDS)
+        assert not thread.is_alive(), "a worker hangs"
+    assert count > len(cases), "each of both forms ran"
+    gc.collect()
+    cvc.clear_cache()
+    assert (cvc.cache_size(), size(), cvc.cache_stats().live_handles) == (0, 0, 0)
+
+
+# --- pending memory ------------------------------------------------------------------------------
+
+
+def test_r62_pending_memory_is_reused_on_its_stream():
+    """Pending memory of the same shape is taken on its own stream, unless it can be observed."""
+    values = random((64, 64, 3))
+    source, stream = cvc.as_tensor(foreign(values), "HWC"), cvc.Stream()
+    with held_back(stream):
+        first = cvc.flip(source, 0, stream=stream)
+        where = address(first)
+        kept = cvc.flip(first, 0, stream=stream)  # reads it before it is written again
+        del first
+        charged = size()
+        second = cvc.flip(source, 1, stream=stream)
+        assert address(second) == where and size() == charged
+        view = second.reshape((64 * 64, 3), "WC")
+        del second
+        third = cvc.flip(source, -1, stream=stream)
+        assert address(third) != where
+        assert not stream.query()
+    assert np.array_equal(kept.cpu(), values)
+    assert np.array_equal(view.cpu(), values[:, ::-1].reshape(-1, 3))
+    assert np.array_equal(third.cpu(), values[::-1, ::-1])
+
+
+def test_r63_pending_memory_is_reused_on_another_stream_once_that_waits():
+    """Below the limit another stream takes no pending memory, and does after `wait_stream`."""
+    values = random((64, 64, 3))
+    source, one, other = cvc.as_tensor(foreign(values), "HWC"), cvc.Stream(), cvc.Stream()
+    with held_back(one):
+        first = cvc.flip(source, 0, stream=one)
+        where = address(first)
+        kept = cvc.flip(first, 0, stream=one)
+        del first
+        charged = size()
+        second = cvc.flip(source, 0, stream=other)
+        assert address(second) != where
+        assert size() == charged + nbytes(second)
+        other.wait_stream(one)
+        third = cvc.flip(source, 1, stream=other)
+        assert address(third) == where
+        assert size() == charged + nbytes(second)
+        assert not (one.query() or other.query())
+    assert np.array_equal(kept.cpu(), values)
+    assert np.array_equal(second.cpu(), values[::-1])
+    assert np.array_equal(third.cpu(), values[:, ::-1])
+
+
+def test_r64_pending_memory_is_reused_on_another_stream_under_pressure():
+    """At the limit another stream takes pending memory, behind a wait of the GPU, not the host."""
+    values = random((64, 64, 3))
+    source, one, other = cvc.as_tensor(foreign(values), "HWC"), cvc.Stream(), cvc.Stream()
+    with held_back(one):
+        first = cvc.flip(source, 0, stream=one)
+        where = address(first)
+        kept = cvc.flip(first, 0, stream=one)
+        del first
+        charged = size()
+        cvc.set_cache_limit_inbytes(charged)
+        second = cvc.flip(source, 1, stream=other)
+        assert address(second) == where
+        assert size() == charged
+        assert not (one.query() or other.query())
+    assert np.array_equal(kept.cpu(), values)
+    assert np.array_equal(second.cpu(), values[:, ::-1])
+
+
+def test_r71_no_look_up_waits_for_a_long_kernel():
+    """No look-up, hit or miss, waits on the host for work that runs: all are over before it is."""
+    values = random((64, 64, 3))
+    shape = values.shape
+    memories = [foreign(values) for _ in range(2)]
+    source = cvc.as_tensor(memories[0], "HWC")
+    busy_stream, other = cvc.Stream(), cvc.Stream()
+    limit = cvc.get_cache_limit_inbytes()
+
+    def look_up(streams: list[cvc.Stream]) -> list[Any]:
+        stream, other = streams
+        found: list[Any] = []
+        cvc.flip(source, 0, stream=stream)
+        found.append(cvc.flip(source, 0, stream=stream))  # pending, ordered
+        cvc.flip(source, 0, stream=stream)
+        found.append(cvc.flip(source, 0, stream=other))  # pending, not ordered
+        found.append(cvc.Tensor(shape, np.uint8, HWC))  # no stream is named
+        found.append(cvc.Tensor((16, 16, 3), np.uint8, HWC, stream=stream))  # pending, a fit
+        found.append(cvc.Tensor((500, 1000, 3), np.float32, HWC))  # new memory
+        cvc.Tensor((32, 32), np.uint16)
+        found.append(cvc.Tensor((32, 32), np.uint16))  # idle
+        found.append(cvc.Tensor((8, 8), np.uint16, stream=other))
+        found.append(cvc.Image((40, 30), cvc.Format.RGB8))
+        found.append(cvc.ImageBatchVarShape(3))
+        found.append(cvc.TensorBatch(3))
+        found.append(cvc.Memory(1 << 20, stream=other))
+        found.append(cvc.as_tensor(memories[1], "HWC"))
+        cvc.flip(source, 0, stream=stream)
+        cvc.set_cache_limit_inbytes(size())
+        found.append(cvc.flip(source, 0, stream=other))  # pending, under pressure
+        cvc.set_cache_limit_inbytes(1024)
+        found.append(cvc.Tensor((100, 100, 3), np.uint8, HWC))  # over the limit
+        cvc.set_cache_limit_inbytes(limit)
+        return found
+
+    look_up([cvc.Stream(), cvc.Stream()])  # what a process does once may wait
+    cvc.clear_cache()
+    with held_back(busy_stream):
+        found = look_up([busy_stream, other])
+        counted = cvc.cache_size(), size(), cvc.cache_stats()
+        assert not busy_stream.query(), "a look-up waited"
+    assert counted[0] >= len(found) - 3
+    for result in (found[0], found[1]):
+        assert np.array_equal(result.cpu(), values[::-1])
