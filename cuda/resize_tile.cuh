@@ -219,7 +219,8 @@ CVC_DEVICE void resample_band(const cvc_resize_image &image, const tile_head &he
       uint32_t first[quads], second[quads];
       resample_columns<Steps, quads, cvc_resize_plane_bytes(Parts)>(
           own + (cvc_resize_bounds(table, row).first & ~3),
-          coefficients + row / cvc_resize_band_group * (Steps * places * warp_lanes), first, second);
+          coefficients + static_cast<int64_t>(row / cvc_resize_band_group) * (Steps * places * warp_lanes),
+          first, second);
       if (row + 2 * down < image.dst_height) {
         sink.store(row + 2 * down, sample, first);
       }

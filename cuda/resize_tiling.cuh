@@ -210,6 +210,10 @@ inline cvc_resize_tiling cvc_resize_tiling_of(const cvc_resize_image &image, uin
     }
     tiling.band_groups = static_cast<uint8_t>(groups);
     const cvc_resize_grid grid = cvc_resize_grid_of(image, channels, tiling);
+    // The kernel counts bands in 32 bits.
+    if (grid.bands_of(batch) > INT32_MAX - cvc_resize_most_turns) {
+      continue;
+    }
     const auto consider = [&](int64_t turns) {
       tiling.turns = static_cast<uint8_t>(turns);
       const int64_t cost = cvc_resize_cost(grid, tiling, batch, rows);

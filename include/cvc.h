@@ -240,7 +240,7 @@ typedef struct cvc_cache_stats_t {
   uint64_t driver_bytes;
   /**
    * The part of them that is in no object of any cache: held by the pool, on its way back, or a table of resize
-   * coefficients (2 MiB of them at most are kept for later calls).
+   * coefficients (16 MiB of them at most are kept for later calls).
    */
   uint64_t free_bytes;
 } cvc_cache_stats_t;

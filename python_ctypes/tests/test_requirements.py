@@ -37,6 +37,12 @@ OWNERS = ["array", "torch", "cupy"] if ON_CUDA else ["array", "torch"]
 every_owner = pytest.mark.parametrize("owner", OWNERS)
 
 
+@pytest.fixture(autouse=True)
+def no_garbage():
+    """No device memory of an earlier test is freed while a stream is held back."""
+    gc.collect()
+
+
 def random(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
 
@@ -70,9 +76,8 @@ def values_in(memory: Any) -> np.ndarray:
 def held_back(stream: cvc.Stream) -> Iterator[Latch]:
     """`busy`, in which a call that waits for the stream fails the test and does not hang it.
 
-    No memory of the driver's is allocated or freed inside, since its calls wait for running work.
+    No memory of the driver's may be allocated or freed inside: those calls wait for running work.
     """
-    gc.collect()
     with busy(stream) as latch:
         hung = threading.Timer(HANG_SECONDS, latch.open)
         hung.daemon = True
@@ -275,21 +280,28 @@ def test_r24b_write_after_read_and_write_after_write():
     """A write on another stream waits for earlier reads of its target, and for earlier writes."""
     one_values, two_values = random(LARGE, 1), random(LARGE, 2)
     source, other = cvc.upload(one_values, "NHWC"), cvc.upload(two_values, "NHWC")
-    target, copy = (cvc.Tensor(LARGE, np.uint8, NHWC) for _ in range(2))
+    target, copy, third = (cvc.Tensor(LARGE, np.uint8, NHWC) for _ in range(3))
     one, two, three = cvc.Stream(), cvc.Stream(), cvc.Stream()
     with held_back(one):
         cvc.flip_into(target, source, 0, stream=one)
         cvc.flip_into(copy, target, 0, stream=one)
+        cvc.flip_into(third, source, 0, stream=two)  # a later reader, done before the first one
+        if not ON_CUDA:  # where the two may share a hardware queue
+            two.sync()
         cvc.flip_into(source, other, 1, stream=two)  # which `one` has yet to read
         cvc.flip_into(target, other, 1, stream=three)  # which `one` has yet to write and to read
-        assert not two.query() and not three.query()
+        assert not (one.query() or two.query() or three.query())
     assert np.array_equal(copy.cpu(), one_values)
+    assert np.array_equal(third.cpu(), one_values[:, ::-1])
     for written in (source, target):
         assert np.array_equal(written.cpu(), two_values[:, :, ::-1])
 
 
-def test_r25_result_and_stream_are_dropped_right_after_submission():
+@pytest.mark.parametrize("limit", [None, 0], ids=["default limit", "limit 0"])
+def test_r25_result_and_stream_are_dropped_right_after_submission(limit):
     """Dropping a result and its fresh stream right after submission makes no later work wrong."""
+    if limit is not None:  # then nothing is kept for reuse
+        cvc.set_cache_limit_inbytes(limit)
     values = random((64, 64, 3))
     source = cvc.as_tensor(foreign(values), "HWC")
     for _ in range(300 if ON_CUDA else 100):
@@ -375,8 +387,8 @@ def test_r51_a_producer_that_names_the_legacy_stream_is_observed():
     producer, consumer = cvc.Stream(), cvc.Stream()
     with held_back(producer):
         cvc.flip_into(writer, source, 0, stream=producer)
-        # The interface asks this of a producer: the stream that it names comes after all its work.
-        # Where it does not, CV-CUDA's wait for the whole device would help, which libcvc never does.
+        # The interface asks a producer that the stream that it names comes after all its work.
+        # CV-CUDA waits for the whole device instead, which libcvc never does for a look-up.
         cvc.Stream.default.wait_stream(producer)
         reader = wrap_written_on(memory, STREAM_LEGACY)
         result = cvc.flip(reader, 0, stream=consumer)
@@ -409,27 +421,30 @@ def test_r52_a_shell_that_is_bound_anew_waits_for_its_new_producer_alone():
     values = random((64, 64, 3))
     source = cvc.upload(values, "HWC")
     memories = [foreign(values.copy()) for _ in range(3)]
-    old, new, consumer = cvc.Stream(), cvc.Stream(), cvc.Stream()
+    # Several readers, since one of them may share a hardware queue with what is held back.
+    old, new, *consumers = [cvc.Stream() for _ in range(6)]
     writer = cvc.as_tensor(memories[2], "HWC")
     first = wrap_written_on(memories[0], int(old))
     shell = first.id
-    assert np.array_equal(cvc.flip(first, 0, stream=consumer).cpu(), values[::-1])
+    assert np.array_equal(cvc.flip(first, 0, stream=consumers[0]).cpu(), values[::-1])
     cvc.synchronize()
     del first
     with held_back(old):
         second = wrap_written_on(memories[1], None)
         assert second.id == shell
-        result = cvc.flip(second, 0, stream=consumer)
-        consumer.sync()
+        results = [cvc.flip(second, 0, stream=consumer) for consumer in consumers]
+        while not any(consumer.query() for consumer in consumers):
+            time.sleep(0)
         assert not old.query(), "the wrap waited for the producer of the one before"
-    assert np.array_equal(result.cpu(), values[::-1])
+    assert all(np.array_equal(result.cpu(), values[::-1]) for result in results)
+    cvc.synchronize()
     del second
     with held_back(new):
         cvc.flip_into(writer, source, 1, stream=new)
         third = wrap_written_on(memories[2], int(new))
         assert third.id == shell
-        result = cvc.flip(third, 0, stream=consumer)
-        assert not consumer.query()
+        result = cvc.flip(third, 0, stream=consumers[0])
+        assert not consumers[0].query()
     assert np.array_equal(result.cpu(), values[::-1, ::-1])
 
 
@@ -440,8 +455,9 @@ def test_r53_images_of_batches_are_guarded():
     batch = cvc.ImageBatchVarShape(3)
     batch.pushback(images)
     codes = cvc.upload(np.array([0, 1, -1], np.int32))
+    no_codes = cvc.upload(np.array([9, 9, 9], np.int32), "W")
     blank = cvc.upload(np.zeros((1, *arrays[0].shape), np.uint8), "NHWC")
-    streams = one, two, three, four = [cvc.Stream() for _ in range(4)]
+    streams = one, two, three, four, five = [cvc.Stream() for _ in range(5)]
     turned_arrays = [arrays[0][::-1], arrays[1][:, ::-1], arrays[2][::-1, ::-1]]
     kept = [cvc.flip(batch, codes, stream=one) for _ in range(3)]  # records once, before the latch
     cvc.synchronize()
@@ -456,6 +472,8 @@ def test_r53_images_of_batches_are_guarded():
         del turned
         other = cvc.flip(batch, codes, stream=one)
         assert address(image) not in [address(each) for each in other]
+        # The second input, which three operators have yet to read.
+        cvc.convertto_into(codes.reshape((3,), "W"), no_codes, stream=five)
         assert not any(stream.query() for stream in streams)
     assert np.array_equal(alone.cpu()[0], turned_arrays[1][::-1])
     for result, expected in zip(again, arrays):
@@ -464,6 +482,22 @@ def test_r53_images_of_batches_are_guarded():
     assert not images[0].cpu().any()
     for result, expected in zip(other, [np.zeros_like(arrays[0]), *turned_arrays[1:]]):
         assert np.array_equal(result.cpu(), expected)
+
+
+def test_r53_tensors_of_batches_are_guarded():
+    """A tensor in a batch, which no operator takes whole, keeps its memory and its order."""
+    values = random((64, 64, 3))
+    source, batch = cvc.as_tensor(foreign(values), "HWC"), cvc.TensorBatch(2)
+    one, two = cvc.Stream(), cvc.Stream()
+    with held_back(one):
+        batch.pushback([cvc.flip(source, code, stream=one) for code in (0, 1)])
+        other = cvc.flip(source, -1, stream=one)
+        assert address(other) not in [address(tensor) for tensor in batch]
+        results = [cvc.flip(tensor, 0, stream=two) for tensor in batch]
+        assert not (one.query() or two.query())
+    assert np.array_equal(results[0].cpu(), values)
+    assert np.array_equal(results[1].cpu(), values[::-1, ::-1])
+    assert np.array_equal(batch[1].cpu(), values[:, ::-1])
 
 
 # --- streams -------------------------------------------------------------------------------------
@@ -683,7 +717,8 @@ def test_r63_pending_memory_is_reused_on_another_stream_once_that_waits():
     assert np.array_equal(third.cpu(), values[:, ::-1])
 
 
-def test_r64_pending_memory_is_reused_on_another_stream_under_pressure():
+@pytest.mark.parametrize("form", ["operator", "tensor"])
+def test_r64_pending_memory_is_reused_on_another_stream_under_pressure(form):
     """At the limit another stream takes pending memory, behind a wait of the GPU, not the host."""
     values = random((64, 64, 3))
     source, one, other = cvc.as_tensor(foreign(values), "HWC"), cvc.Stream(), cvc.Stream()
@@ -694,10 +729,15 @@ def test_r64_pending_memory_is_reused_on_another_stream_under_pressure():
         del first
         charged = size()
         cvc.set_cache_limit_inbytes(charged)
-        second = cvc.flip(source, 1, stream=other)
+        if form == "operator":
+            second = cvc.flip(source, 1, stream=other)
+        else:
+            second = cvc.Tensor(values.shape, np.uint8, HWC, stream=other)
         assert address(second) == where
         assert size() == charged
         assert not (one.query() or other.query())
+        if form == "tensor":
+            cvc.flip_into(second, source, 1, stream=other)
     assert np.array_equal(kept.cpu(), values)
     assert np.array_equal(second.cpu(), values[:, ::-1])
 

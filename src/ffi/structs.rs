@@ -126,7 +126,7 @@ pub struct cvc_cache_stats_t {
     /// Bytes that all caches of the process have from the driver for this device.
     pub driver_bytes: u64,
     /// The part of them that is in no object of any cache: held by the pool, on its way back, or a table of resize
-    /// coefficients (2 MiB of them at most are kept for later calls).
+    /// coefficients (16 MiB of them at most are kept for later calls).
     pub free_bytes: u64,
 }
 

@@ -13,9 +13,9 @@ use crate::op::resize_table::TableHeader;
 use crate::timeline::{AccessKind, Accesses, Stream};
 
 const MAX_DEVICES: usize = 64;
-/// What one device keeps at most: it is in no limit of a cache, and a table is soon made again.
+/// What one device keeps at most, which is in no limit of a cache: some dozens of pairs of the largest sizes of video.
 const MAX_TABLES: usize = 512;
-const MAX_BYTES: u64 = 2 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// A table on its device. Its memory goes with the last reference, once the work that reads it is done.
 pub struct Table {

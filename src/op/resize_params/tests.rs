@@ -297,6 +297,37 @@ fn small_work_is_one_task_and_dear_cuts_are_few() {
     assert_eq!(tasks_for(2, work, work), 1);
 }
 
+/// Tiles are counted in 32 bits: batches beyond that are resized sample by sample.
+#[test]
+fn a_batch_of_more_bands_than_can_be_counted_is_not_tiled() {
+    let (src, dst) = (size(2, 2), size(1, 1));
+    for (batch, tiled) in [(1 << 20, true), (i32::MAX, false)] {
+        let options = options(DtypeKind::U8, 4, ResizeFilter::Linear);
+        let mut resize = Resize::new(options, batch).expect("it is resized");
+        let keys = resize.tables(src, dst);
+        let tables = keys.map(|key| key.map(|key| key.compute().expect("it is small")));
+        let [horizontal, vertical] = &tables;
+        // In planes, each with a band of its own.
+        let planes = |size: Size| ResizeView {
+            data: 1 << 20,
+            stride_n: 64,
+            stride_c: 16,
+            stride_h: i64::from(size.width),
+            stride_w: 1,
+        };
+        let geometry = Geometry {
+            src: planes(src),
+            dst: planes(dst),
+            src_size: src,
+            dst_size: dst,
+            horizontal: horizontal.as_ref().map(placed),
+            vertical: vertical.as_ref().map(placed),
+        };
+        resize.push(&geometry).expect("it fits");
+        assert_eq!(resize.finish(1).is_tiled(), tiled, "{batch} images");
+    }
+}
+
 #[test]
 fn what_the_kernel_does_not_do_is_refused() {
     let status =
