@@ -259,6 +259,16 @@ impl Drop for Taken {
     }
 }
 
+/// The identity of the allocation at that address, which it keeps while the cache does: as tensors have.
+pub fn memory_id(pointer: u64) -> Option<u64> {
+    let object = shard(pointer)
+        .lock()
+        .get(&pointer)
+        .map(|known| known.object)?;
+    let object = handle::acquire(object, ObjectKind::Memory, "ptr").ok()?;
+    Some(object.id())
+}
+
 /// Lets what will be queued on a stream until the free come before any other use of the memory.
 pub fn memory_record_stream(
     owner: Handle,
