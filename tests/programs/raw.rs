@@ -370,7 +370,7 @@ impl Runner {
         let done = self.call(thread, &[], || unsafe {
             cvc_mem_free(cache, memory(pointer), stream)
         });
-        if let (true, Some(raw)) = (done, self.raws[slot].take()) {
+        if let Some(raw) = self.raws[slot].take_if(|_| done) {
             self.tally.freed += 1;
             let streams = place.map(|place| Held {
                 life: place.life,
@@ -404,7 +404,7 @@ impl Runner {
         let done = self.call(thread, &[], || unsafe {
             cvc_mem_free_after_event(cache, memory(pointer), handle)
         });
-        if let (true, Some(raw)) = (done, self.raws[slot].take()) {
+        if let Some(raw) = self.raws[slot].take_if(|_| done) {
             self.tally.freed_after_events += 1;
             self.freed(thread, &raw, None, Some(event));
         }
