@@ -12,6 +12,7 @@ use crate::cache::{self, Cache, Request, Resolved};
 use crate::error::{Error, Result, Status};
 use crate::fail;
 use crate::memory::GRANULE;
+use crate::observe::mistake::{self, Mistake};
 use crate::timeline::{self, Access, AccessKind, Hold, Stream};
 
 /// What addresses are aligned to where the caller does not say.
@@ -192,8 +193,10 @@ impl Taken {
         let found = timeline::event_access(event, self.device())?;
         let access = found.map(|(access, _)| access);
         // Another stream may have the slot of the one that the event was recorded on.
-        let own =
-            found.and_then(|(access, id)| (access.stream.id() == id).then_some(access.stream));
+        let own = found.and_then(|(access, id)| {
+            let same = access.stream.id() == id || mistake::is(Mistake::EventLeavesOutSlot);
+            same.then_some(access.stream)
+        });
         let streams = self.streams(None, own);
         self.end(&streams, access)
     }
