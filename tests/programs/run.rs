@@ -299,6 +299,15 @@ impl Runner {
         })
     }
 
+    /// The end of a stream that is held is numbered too, and its event covers that.
+    pub(super) fn note_end(&mut self, name: u16) {
+        for ((known, ..), stream) in &self.known_as {
+            if *known == name {
+                self.model.last[*stream] = self.pointers[*stream].last_submitted();
+            }
+        }
+    }
+
     pub(super) fn forget_name(&mut self, name: u16) {
         self.known_as.retain(|(known, _, _), _| *known != name);
     }

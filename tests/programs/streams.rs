@@ -137,6 +137,7 @@ impl Runner {
             Origin::Foreign => CVC_STATUS_OK,
         };
         let done = self.call(thread, &[], destroy);
+        self.note_end(slot);
         if !done {
             return;
         }
@@ -182,6 +183,7 @@ impl Runner {
                 Origin::Foreign,
             ),
         };
+        self.note_end(slot);
         if let (true, Some(stream)) = (done, &mut self.streams[usize::from(slot)]) {
             stream.origin = now;
             // The library goes on with a stream that somebody holds, as its owner's.
