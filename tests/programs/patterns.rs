@@ -122,7 +122,7 @@ impl Generator {
         ];
         let work = |stream, thread| statement(What::Work, [slot, stream, write, 7], thread);
         let record = |stream| statement(What::RecordStream, [slot, stream, 0, 0], first);
-        let mut steps = match self.random.below(6) {
+        let mut steps = match self.random.below(7) {
             // On one stream.
             0 => vec![
                 alloc,
@@ -188,6 +188,21 @@ impl Generator {
                     make,
                     record(new),
                     work(new, first),
+                    after_event,
+                ]
+            }
+            // After an event of the own stream of a thread that has ended; the next thread may have its slot.
+            5 if self.style.threads > 1 => {
+                let thread = 1 + number / 64 % (self.style.threads - 1);
+                let of_event = [event, PER_THREAD, 0, 0];
+                vec![
+                    alloc,
+                    statement(What::EndThread, [0; 4], thread),
+                    statement(What::RecordEvent, of_event, thread),
+                    statement(What::SyncStream, [PER_THREAD, 0, 0, 0], thread),
+                    statement(What::EndThread, [0; 4], thread),
+                    statement(What::RecordStream, [slot, PER_THREAD, 0, 0], thread),
+                    work(PER_THREAD, thread),
                     after_event,
                 ]
             }
