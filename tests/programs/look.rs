@@ -193,16 +193,21 @@ impl Runner {
         }
     }
 
+    /// So that the library knows all that can be known. Whether each stream gave an answer.
+    pub(super) fn ask_all(&self) -> bool {
+        let mut answered = true;
+        for pointer in &self.pointers {
+            if pointer.completed() != pointer.last_submitted() {
+                answered &= pointer.poll();
+            }
+        }
+        answered
+    }
+
     pub(super) fn check(&mut self) {
         assert_no_races();
         if self.model.exact && !self.unsure {
-            // So that the library knows all that can be known.
-            let mut failed = false;
-            for pointer in &self.pointers {
-                if pointer.completed() != pointer.last_submitted() {
-                    failed |= !pointer.poll();
-                }
-            }
+            let failed = !self.ask_all();
             self.look_for_a_fault();
             // A stream that the library may not touch any more has no answer.
             assert!(!failed || self.doubtful, "a stream could not be asked");

@@ -356,6 +356,11 @@ impl Runner {
             cvc_cache_clear(handle, device as i32, scope)
         });
         if done && self.model.exact {
+            // A wait for one stream may have been one for what that had waited for.
+            self.ask_all();
+            self.look_for_a_fault();
+        }
+        if done && self.model.exact {
             self.see();
             let own = self.index(thread, cache).filter(|_| local % 2 == 1);
             let judged = self.model.clear(cache, device, own);
