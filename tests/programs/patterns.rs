@@ -122,7 +122,7 @@ impl Generator {
         ];
         let work = |stream, thread| statement(What::Work, [slot, stream, write, 7], thread);
         let record = |stream| statement(What::RecordStream, [slot, stream, 0, 0], first);
-        let mut steps = match self.random.below(7) {
+        let mut steps = match self.random.below(8) {
             // On one stream.
             0 => vec![
                 alloc,
@@ -188,6 +188,22 @@ impl Generator {
                     make,
                     record(new),
                     work(new, first),
+                    after_event,
+                ]
+            }
+            // After an event of a stream that is gone, and whose slot may be another's.
+            6 => {
+                let (new, end) = self.slot_for_stream();
+                let make = |flavour| statement(What::NewStream, [new, flavour, 0, 0], 0);
+                vec![
+                    end,
+                    make(number / 64 % 4),
+                    alloc,
+                    work(new, first),
+                    statement(What::RecordEvent, [event, new, 0, 0], first),
+                    end,
+                    make(number / 256 % 4),
+                    statement(What::WaitEvent, [event, other, 0, 0], second),
                     after_event,
                 ]
             }

@@ -106,6 +106,8 @@ static void export(int slot, int tensor, int consumer, int lends, size_t bytes) 
   if (lends) ok(cvc_host_race_access(data.device, stream(consumer), data.data, bytes, CVC_ACCESS_WRITE));
 }
 
+/* Where work on raw memory has to wait for other work, or a stream would be left out at its free, the program sees to it:
+   by waits and cvc_mem_record_stream that are not here. */
 static void alloc(int slot, int device, size_t bytes, size_t alignment, int consumer, int cache) {
   cache_of[slot] = own_cache(cache);
   ok(cvc_mem_alloc(cache_of[slot], device, bytes, alignment, stream(consumer), &memories[slot]));

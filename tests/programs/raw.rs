@@ -54,6 +54,8 @@ pub(super) struct Raw {
     first: Option<u8>,
     uses: Vec<Use>,
     held: Vec<Held>,
+    /// The event that covers work on a stream that has ended: it is recorded nowhere else before the free.
+    event: Option<usize>,
 }
 
 /// So many streams are held at most: the library lets go of some of many that are gone.
@@ -113,18 +115,50 @@ impl Runner {
     pub(super) fn forget_uses(&mut self) {
         for raw in self.raws.iter_mut().flatten() {
             raw.uses.clear();
+            raw.event = None;
         }
     }
 
     /// Its owner keeps a stream for raw memory: work on it is not covered yet, or a stream that the library did not create
-    /// is held.
-    pub(super) fn is_kept_for_memory(&self, stream: &NamedStream) -> bool {
-        self.raws.iter().flatten().any(|raw| {
-            let held = raw.holds(stream.life);
-            let own = |one: &Use| one.life == stream.life && !one.is_request;
-            let used = raw.uses.iter().any(own);
-            (held && stream.origin != Origin::Created) || (used && !held)
-        })
+    /// is held. Where events cover the work they are kept in its place, with `keep_events`.
+    pub(super) fn is_kept_for_memory(&mut self, slot: u16, keep_events: bool) -> bool {
+        let Some(stream) = &self.streams[usize::from(slot)] else {
+            return false;
+        };
+        let (life, created) = (stream.life, stream.origin == Origin::Created);
+        for raw in self.raws.iter_mut().flatten() {
+            if raw.holds(life) {
+                if !created {
+                    return true;
+                }
+                continue;
+            }
+            let own = |one: &&Use| one.life == life && !one.is_request;
+            let left: Vec<&Use> = raw.uses.iter().filter(own).collect();
+            if left.is_empty() {
+                continue;
+            }
+            let marks = self.marks.iter().enumerate();
+            let mut covers = marks.filter_map(|(event, mark)| {
+                let mark = mark.as_ref()?;
+                let covered = |one: &&Use| one.is_covered(mark.life, mark.number);
+                left.iter().all(covered).then_some(event)
+            });
+            let event = covers.find(|event| raw.event.unwrap_or(*event) == *event);
+            if event.is_none() {
+                return true;
+            }
+            if keep_events {
+                raw.event = event;
+            }
+        }
+        false
+    }
+
+    /// Memory is to be freed after the event's record of now.
+    pub(super) fn is_event_kept(&self, event: usize) -> bool {
+        let mut raws = self.raws.iter().flatten();
+        raws.any(|raw| raw.event == Some(event))
     }
 
     pub(super) fn is_held(&self, stream: &NamedStream) -> bool {
@@ -174,6 +208,7 @@ impl Runner {
             first: None,
             uses: Vec::new(),
             held: Vec::new(),
+            event: None,
         };
         if let Some(place) = place {
             raw.uses.push(Use {
@@ -338,9 +373,13 @@ impl Runner {
     /// Frees on the stream, after naming those that have worked on it and would be left out.
     pub(super) fn free(&mut self, thread: usize, [slot, name, ..]: Numbers) {
         let slot = usize::from(slot % RAWS);
-        let Some(device) = self.raws[slot].as_ref().map(|raw| raw.device) else {
+        let Some((device, event)) = self.raws[slot].as_ref().map(|raw| (raw.device, raw.event))
+        else {
             return;
         };
+        if let Some(event) = event {
+            return self.free_after_event(thread, [slot as u16, event as u16, 0, 0]);
+        }
         let Ok(place) = self.consumer(name, device, thread) else {
             return;
         };

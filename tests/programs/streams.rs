@@ -123,11 +123,11 @@ impl Runner {
         let Some(stream) = &self.streams[usize::from(slot)] else {
             return;
         };
-        if self.is_kept_for_memory(stream) {
-            return;
-        }
         let (handle, device, origin) = (stream.handle, stream.device, stream.origin);
         let (life, held) = (stream.life, self.is_held(stream));
+        if self.is_kept_for_memory(slot, false) {
+            return;
+        }
         let native = std::ptr::without_provenance_mut(handle);
         let destroy = || match origin {
             // SAFETY: a stream that nobody uses any more.
@@ -151,6 +151,7 @@ impl Runner {
             }
         }
         self.tally.held_streams_ended += u64::from(held);
+        self.is_kept_for_memory(slot, true);
         let after_a_free = origin != Origin::Created && self.just_freed_on.contains(&life);
         self.tally.foreign_ended_after_a_free += u64::from(after_a_free);
         self.streams[usize::from(slot)] = None;
@@ -225,7 +226,7 @@ impl Runner {
 
     fn record_event(&mut self, thread: usize, [event, name, ..]: Numbers) {
         let event = usize::from(event % EVENTS);
-        if name == STREAM_OF_DEVICE_1 {
+        if name == STREAM_OF_DEVICE_1 || self.is_event_kept(event) {
             return;
         }
         let Some(place) = self.stream_alone(name, thread) else {
