@@ -370,7 +370,39 @@ impl Runner {
         }
     }
 
-    /// Frees on the stream, after naming those that have worked on it and would be left out.
+    /// Names the streams that have worked on the memory and that a free on `place`, or after `event`, would leave out. `false`
+    /// where one cannot be named.
+    fn name_the_rest(
+        &mut self,
+        thread: usize,
+        slot: usize,
+        place: Option<Place>,
+        event: Option<usize>,
+    ) -> bool {
+        let now = self.count_on();
+        let Some(raw) = &self.raws[slot] else {
+            return false;
+        };
+        let mark = event.and_then(|event| self.marks[event].as_ref());
+        let device = raw.device;
+        let own = raw.uses.iter().filter(|one| !one.is_request);
+        let left_out = own.filter(|one| {
+            let mut held = raw.held.iter();
+            let counts = |held: &Held| !mark.is_some_and(|mark| mark.is_of(held));
+            !(place.is_some_and(|place| one.is_covered(place.life, now))
+                || mark.is_some_and(|mark| one.is_covered(mark.life, mark.number))
+                || held.any(|held| counts(held) && one.is_covered(held.life, now)))
+        });
+        let left_out: Vec<_> = left_out.map(|one| (one.name, one.life)).collect();
+        let own = mark.map(|mark| (mark.life, mark.sequence.is_some()));
+        left_out.into_iter().all(|(name, life)| {
+            // Of the event's own stream only what the event covers counts.
+            let user = self.same_stream(name, life, device, thread);
+            own != Some((life, true)) && user.is_some_and(|user| self.hold(thread, slot, user))
+        })
+    }
+
+    /// Frees on the stream, after naming those that would be left out.
     pub(super) fn free(&mut self, thread: usize, [slot, name, ..]: Numbers) {
         let slot = usize::from(slot % RAWS);
         let Some((device, event)) = self.raws[slot].as_ref().map(|raw| (raw.device, raw.event))
@@ -383,22 +415,8 @@ impl Runner {
         let Ok(place) = self.consumer(name, device, thread) else {
             return;
         };
-        let now = self.count_on();
-        let Some(raw) = &self.raws[slot] else {
+        if !self.name_the_rest(thread, slot, place, None) {
             return;
-        };
-        let own = raw.uses.iter().filter(|one| !one.is_request);
-        let left_out = own.filter(|one| {
-            let on_stream = place.is_some_and(|place| one.is_covered(place.life, now));
-            let held = raw.held.iter().any(|held| one.is_covered(held.life, now));
-            !on_stream && !held
-        });
-        let left_out: Vec<_> = left_out.map(|one| (one.name, one.life)).collect();
-        for (name, life) in left_out {
-            let user = self.same_stream(name, life, device, thread);
-            if !user.is_some_and(|user| self.hold(thread, slot, user)) {
-                return;
-            }
         }
         let Some((cache, pointer)) = self.raws[slot].as_ref().map(|raw| (raw.cache, raw.pointer))
         else {
@@ -422,23 +440,16 @@ impl Runner {
 
     fn free_after_event(&mut self, thread: usize, [slot, event, ..]: Numbers) {
         let (slot, event) = (usize::from(slot % RAWS), usize::from(event % EVENTS));
-        let (Some(raw), Some(mark)) = (&self.raws[slot], &self.marks[event]) else {
+        let (Some(raw), Some(_)) = (&self.raws[slot], &self.marks[event]) else {
             return;
         };
-        if raw.device != 0 {
-            return;
-        }
-        let now = self.now + 1;
-        let mut own = raw.uses.iter().filter(|one| !one.is_request);
-        let all = own.all(|one| {
-            let others = raw.held.iter().filter(|held| !mark.is_of(held));
-            let mut others = others.map(|held| one.is_covered(held.life, now));
-            one.is_covered(mark.life, mark.number) || others.any(|covered| covered)
-        });
-        if !all {
+        if raw.device != 0 || raw.event.is_some_and(|kept| kept != event) {
             return;
         }
         let (cache, pointer, handle) = (raw.cache, raw.pointer, self.events[event]);
+        if !self.name_the_rest(thread, slot, None, Some(event)) {
+            return;
+        }
         // SAFETY: handles.
         let done = self.call(thread, &[], || unsafe {
             cvc_mem_free_after_event(cache, memory(pointer), handle)
