@@ -399,6 +399,45 @@ fn an_event_of_a_stream_that_is_gone_speaks_for_no_later_one() {
 }
 
 #[test]
+fn an_event_of_an_ended_threads_own_stream_speaks_for_no_later_threads() {
+    let _one = begin();
+    let (kept, event) = (alloc(NONE), new_event());
+    let handle = event as usize;
+    let recorder = std::thread::spawn(move || {
+        record(without_provenance_mut(handle), PER_THREAD);
+        synchronize(PER_THREAD);
+    });
+    recorder.join().expect("its stream is its own");
+    // The stream of one of these has what is left of that one inside the library.
+    let (mut later, mut ends) = (Vec::new(), Vec::new());
+    for _ in 0..8 {
+        let ptr = alloc(NONE);
+        let address = ptr as usize;
+        let (launched, begun) = channel();
+        let (end, wait) = channel::<()>();
+        later.push(std::thread::spawn(move || {
+            let ptr = without_provenance_mut(address);
+            record_stream(ptr, PER_THREAD);
+            launch(PER_THREAD, ptr);
+            launched.send(()).expect("the test goes on");
+            let _ = wait.recv();
+        }));
+        ends.push(end);
+        begun.recv().expect("the thread launches");
+        free_after(ptr, event);
+        assert!(!is_taken(ptr, NONE), "its work is queued");
+        step_all();
+    }
+    drop(ends);
+    for thread in later {
+        thread.join().expect("its stream is its own");
+    }
+    free(kept, NONE);
+    destroy_event(event);
+    end();
+}
+
+#[test]
 fn memory_freed_after_an_event_is_ready_for_work_that_waited_for_it() {
     let _one = begin();
     let (a, b, event) = (new_stream(0), new_stream(0), new_event());

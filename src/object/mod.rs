@@ -28,7 +28,7 @@ pub use handle::{acquire, limit_slots, release, retain, Handle, ObjectKind};
 pub use image::{image_create, image_wrap, ImageRequest};
 pub use image_desc::{ForeignPlane, ImageDesc, PlaneDesc};
 pub use layout::Layout;
-pub use memory::{memory_alloc, memory_record_stream, Taken as TakenMemory};
+pub use memory::{memory_alloc, memory_id, memory_record_stream, Taken as TakenMemory};
 pub use object::{create_cache, install_hooks, Body, Object, ObjectRef};
 pub use tensor::{
     tensor_create, tensor_from_image, tensor_from_plane, tensor_recall, tensor_reshape,

@@ -60,6 +60,11 @@ mistakes! {
     ClearDoesNotWait "clear that does not wait"
     FreeWithWorkQueued "free blocks with work queued"
     CollectWithWorkQueued "free blocks that wait before their work is done"
+    SlotKeepsWaits "a reused slot of a stream keeps the waits"
+    ReadForgetsWaitedFor "of many accesses a read forgets those it waited for"
+    OwnStreamByHandle "record on the caller's own stream for another's"
+    HeldStaysRegistered "a held stream stays registered for its owner"
+    EventLeavesOutSlot "an event leaves out a later stream of its slot"
     RefusedBlockForgotten "forget a block that the driver did not take back"
 }
 

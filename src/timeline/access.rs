@@ -152,7 +152,10 @@ impl Accesses {
             }
         }
         if self.list.len() >= 8 {
-            self.list.retain(|access| !access.is_done());
+            let forgets_more = mistake::is(Mistake::ReadForgetsWaitedFor);
+            self.list.retain(|access| {
+                !(access.is_done() || (forgets_more && access.is_ordered_on(stream)))
+            });
         }
         self.list.push(new);
     }

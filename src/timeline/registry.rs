@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
 use parking_lot::Mutex;
@@ -240,11 +240,13 @@ fn legacy(device: i32) -> Result<&'static Stream> {
 }
 
 fn per_thread(device: i32) -> Result<&'static Stream> {
+    // Two threads' own streams are never taken for one. From the top, where no driver's ids are.
+    static NEXT_ID: AtomicU64 = AtomicU64::new(u64::MAX);
     let create = || {
         REGISTRY.lock().slot(Identity {
             handle: STREAM_PER_THREAD,
             device,
-            id: 2,
+            id: NEXT_ID.fetch_sub(1, Ordering::Relaxed),
             kind: StreamKind::PerThread,
         })
     };

@@ -166,7 +166,9 @@ impl Stream {
         inner.identity = identity;
         inner.alive = true;
         inner.records.clear();
-        inner.waits.clear();
+        if !mistake::is(Mistake::SlotKeepsWaits) {
+            inner.waits.clear();
+        }
         true
     }
 
@@ -373,7 +375,10 @@ impl Stream {
                 return Ok(last.clone());
             }
         }
-        let identity = self.identity_here(inner);
+        let identity = match mistake::is(Mistake::OwnStreamByHandle) {
+            true => inner.identity,
+            false => self.identity_here(inner),
+        };
         // An event in a capture would belong to the graph, and never be complete.
         identity.check_not_capturing()?;
         let event = events::take(identity.device)?;
@@ -580,7 +585,9 @@ impl Stream {
     pub(super) fn revive_held(&self) -> bool {
         let mut inner = self.inner.lock();
         if inner.holds > 0 {
-            inner.identity.kind = StreamKind::Foreign;
+            if !mistake::is(Mistake::HeldStaysRegistered) {
+                inner.identity.kind = StreamKind::Foreign;
+            }
             inner.alive = true;
         }
         inner.alive

@@ -9,6 +9,8 @@ pub struct Wanted {
     pub class: u16,
     pub shape: u16,
     pub bytes: u64,
+    /// What new memory takes beyond that, for its alignment.
+    pub slack: u64,
     pub stream: Option<StreamId>,
 }
 
@@ -267,6 +269,7 @@ impl Model {
             class: wanted.class,
             shape: wanted.shape,
             bytes: wanted.bytes,
+            slack: wanted.slack,
             state: State::Live { indexed },
             owner: wanted.index,
             accesses: Vec::new(),
@@ -276,7 +279,7 @@ impl Model {
         if indexed {
             self.charge(id);
         }
-        self.driver[wanted.device] += Self::taken(wanted.bytes);
+        self.driver[wanted.device] += self.taken(id);
         Ok(id)
     }
 

@@ -23,16 +23,22 @@ impl Random {
 }
 
 /// What a program is about, by its seed.
-struct Style {
+pub(super) struct Style {
     watch: Watch,
     faults: bool,
     own_caches: bool,
     /// Releases little, so that memory runs out.
     hoards: bool,
-    threads: u16,
+    pub(super) threads: u16,
+    /// So many streams of device 0, the first slots.
+    pub(super) streams: u16,
+    pub(super) raw: bool,
     /// Kinds of tensors that it uses.
-    kinds: &'static [u16],
+    pub(super) kinds: &'static [u16],
 }
+
+pub(super) const FEW_STREAMS: u16 = 5;
+const MANY_STREAMS: u16 = 10;
 
 fn style(seed: u64) -> Style {
     const ALL: &[u16] = &[0, 1, 2, 3, 4, 5, 6, 7, 8];
@@ -52,6 +58,12 @@ fn style(seed: u64) -> Style {
         own_caches,
         hoards: seed / 4 % 4 == 0,
         threads: if seed / 8 % 3 == 0 { 1 } else { THREADS },
+        streams: if seed % 6 == 5 {
+            MANY_STREAMS
+        } else {
+            FEW_STREAMS
+        },
+        raw: seed % 7 != 4,
         kinds: match seed / 4 % 4 {
             0 if seed % 4 == 2 => LARGE,
             1 => ALIKE,
@@ -61,17 +73,18 @@ fn style(seed: u64) -> Style {
 }
 
 /// What a slot has by now, if all calls succeed: only so that most steps find something to do.
-struct Slots {
+pub(super) struct Slots {
     /// By slot, the kind; images' views have kinds from 100 on.
-    tensors: [Option<u16>; TENSORS as usize],
-    streams: [bool; STREAMS as usize],
+    pub(super) tensors: [Option<u16>; TENSORS as usize],
+    pub(super) streams: [bool; STREAMS as usize],
+    pub(super) raws: [bool; RAWS as usize],
     images: [Option<u16>; IMAGES as usize],
     batches: [bool; BATCHES as usize],
     exports: [bool; EXPORTS as usize],
 }
 
 /// One of the slots where `wanted` holds, else any.
-fn pick<T>(random: &mut Random, slots: &[T], wanted: impl Fn(&T) -> bool) -> u16 {
+pub(super) fn pick<T>(random: &mut Random, slots: &[T], wanted: impl Fn(&T) -> bool) -> u16 {
     let places = 0..slots.len() as u16;
     let good: Vec<u16> = places
         .filter(|place| wanted(&slots[*place as usize]))
@@ -89,6 +102,7 @@ pub fn generate(seed: u64, steps: usize) -> Program {
         slots: Slots {
             tensors: [None; TENSORS as usize],
             streams: [false; STREAMS as usize],
+            raws: [false; RAWS as usize],
             images: [None; IMAGES as usize],
             batches: [false; BATCHES as usize],
             exports: [false; EXPORTS as usize],
@@ -99,7 +113,7 @@ pub fn generate(seed: u64, steps: usize) -> Program {
         watch: generator.style.watch,
         steps: Vec::with_capacity(steps),
     };
-    for slot in 0..2 {
+    for slot in 0..generator.style.streams.min(8) - 3 {
         let flavour = generator.random.below(4);
         generator.slots.streams[slot as usize] = true;
         program.steps.push(Step {
@@ -114,39 +128,45 @@ pub fn generate(seed: u64, steps: usize) -> Program {
     program
 }
 
-struct Generator {
-    random: Random,
-    style: Style,
-    slots: Slots,
+pub(super) struct Generator {
+    pub(super) random: Random,
+    pub(super) style: Style,
+    pub(super) slots: Slots,
     /// Steps that come before any other, the last one first.
-    next: Vec<Step>,
+    pub(super) next: Vec<Step>,
 }
 
 impl Generator {
-    fn stream(&mut self) -> u16 {
+    pub(super) fn stream(&mut self) -> u16 {
         match self.random.below(24) {
             0 => LEGACY,
             1 => PER_THREAD,
-            _ => pick(&mut self.random, &self.slots.streams[..5], |known| *known),
+            _ => self.named_stream(true),
         }
     }
 
+    /// The slot of a stream of device 0, or with `false` one without, where there is one.
+    pub(super) fn named_stream(&mut self, known: bool) -> u16 {
+        let all = &self.slots.streams[..self.style.streams as usize];
+        pick(&mut self.random, all, |place| *place == known)
+    }
+
     /// A stream of the device of the tensor in that slot.
-    fn stream_for(&mut self, tensor: u16) -> u16 {
+    pub(super) fn stream_for(&mut self, tensor: u16) -> u16 {
         match tensor >= FIRST_TENSOR_OF_DEVICE_1 {
             true => STREAM_OF_DEVICE_1,
             false => self.stream(),
         }
     }
 
-    fn consumer(&mut self, tensor: u16) -> u16 {
+    pub(super) fn consumer(&mut self, tensor: u16) -> u16 {
         match self.random.below(8) {
             0 => NO_STREAM,
             _ => self.stream_for(tensor),
         }
     }
 
-    fn tensor(&mut self) -> u16 {
+    pub(super) fn tensor(&mut self) -> u16 {
         pick(&mut self.random, &self.slots.tensors, Option::is_some)
     }
 
@@ -157,7 +177,7 @@ impl Generator {
     }
 
     /// An empty slot, seldom one of device 1.
-    fn place(&mut self) -> u16 {
+    pub(super) fn place(&mut self) -> u16 {
         let all = match self.random.below(12) {
             0 => &self.slots.tensors[..],
             _ => &self.slots.tensors[..10],
@@ -165,7 +185,7 @@ impl Generator {
         pick(&mut self.random, all, Option::is_none)
     }
 
-    fn cache(&mut self) -> u16 {
+    pub(super) fn cache(&mut self) -> u16 {
         u16::from(self.style.own_caches && self.random.below(2) == 0)
     }
 
@@ -193,6 +213,12 @@ impl Generator {
             0 => self.random.below(self.style.threads),
             _ => 0,
         };
+        if let Some(step) = self.of_raw_memory(thread) {
+            return step;
+        }
+        if let Some(step) = self.of_many_streams() {
+            return step;
+        }
         let number = (self.random.next() >> 17) as u16;
         let choice = match self.random.below(1000) {
             // Instead of some of the steps of the host.
@@ -232,10 +258,15 @@ impl Generator {
     }
 
     fn of_streams(&mut self, choice: u16, number: u16) -> (What, [u16; 4]) {
-        let known = pick(&mut self.random, &self.slots.streams, |known| *known);
+        let of_device_1 = self.random.below(FEW_STREAMS + 1) == 0;
+        let mut slot_of = |known| match of_device_1 {
+            true => STREAM_OF_DEVICE_1,
+            false => self.named_stream(known),
+        };
+        let (known, unknown) = (slot_of(true), slot_of(false));
         match choice {
             230..=244 => {
-                let slot = pick(&mut self.random, &self.slots.streams, |known| !*known);
+                let slot = unknown;
                 self.slots.streams[slot as usize] = true;
                 (What::NewStream, [slot, number % 4, 0, 0])
             }
@@ -393,7 +424,7 @@ impl Generator {
             998..=999 if self.style.own_caches => self.close_with_work_queued(),
             977..=992 if self.style.faults => {
                 // Those that few steps reach are planned more often.
-                let rare: &[u16] = &[0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 9, 9, 9, 10, 10, 10, 10];
+                let rare: &[u16] = &[0, 1, 2, 3, 3, 4, 5, 6, 7, 8, 8, 9, 9, 9, 9, 10, 10, 10, 10];
                 let call = self.random.of(rare);
                 let skip = if call < 8 { number % 3 } else { 0 };
                 (What::Fault, [call, skip, number / 3 % 2, 0])

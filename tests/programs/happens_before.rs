@@ -74,6 +74,31 @@ impl Model {
         self.order.iter_mut().for_each(|order| order.surely.clear());
     }
 
+    /// What a free leaves to wait for: all that the stream had queued up to there. `of`: an event's record, where that is the
+    /// place. It drops nothing, as it may have been queued long ago.
+    pub fn add_access(
+        &mut self,
+        memory: MemoryId,
+        stream: StreamId,
+        sequence: u64,
+        of: Option<&Recorded>,
+    ) {
+        self.last[stream] = self.last[stream].max(sequence);
+        let order = of.map_or(&self.order[stream], |recorded| &recorded.2);
+        let after = order.surely.clone();
+        let accesses = &mut self.memories[memory].accesses;
+        match accesses.iter_mut().find(|a| a.write && a.stream == stream) {
+            Some(known) if known.sequence >= sequence => {}
+            Some(known) => (known.sequence, known.after) = (sequence, after),
+            None => accesses.push(Access {
+                stream,
+                sequence,
+                write: true,
+                after,
+            }),
+        }
+    }
+
     pub(super) fn is_done(&self, access: &Access) -> bool {
         access.sequence <= self.seen[access.stream]
     }

@@ -31,6 +31,8 @@ pub struct Memory {
     pub(super) class: u16,
     pub(super) shape: u16,
     pub bytes: u64,
+    /// What the driver gives beyond that, for an alignment; charged to nobody.
+    pub(super) slack: u64,
     pub state: State,
     /// The index that counts it.
     pub(super) owner: IndexId,
@@ -283,9 +285,10 @@ impl Model {
 
     // ---- taking back ---------------------------------------------------------------------------------------------
 
-    /// The driver gives whole granules.
-    pub(super) fn taken(bytes: u64) -> u64 {
-        bytes.next_multiple_of(512)
+    /// What the driver gave for it, in whole granules.
+    pub(super) fn taken(&self, id: MemoryId) -> u64 {
+        let memory = &self.memories[id];
+        memory.bytes.next_multiple_of(512) + memory.slack
     }
 
     /// Out of the index, and back to the driver once its work is done.
@@ -298,9 +301,9 @@ impl Model {
     pub(super) fn drop_memory(&mut self, id: MemoryId) {
         self.memories[id].state = State::Gone;
         self.present.retain(|present| *present != id);
-        let Memory { device, bytes, .. } = self.memories[id];
+        let device = self.memories[id].device;
         if self.done(id) {
-            self.driver[device] -= Self::taken(bytes);
+            self.driver[device] -= self.taken(id);
         } else {
             self.deferred.push(id);
             self.decisions.deferred += 1;
@@ -479,7 +482,7 @@ impl Model {
         }
         for id in std::mem::take(&mut self.deferred) {
             if self.done(id) {
-                self.driver[self.memories[id].device] -= Self::taken(self.memories[id].bytes);
+                self.driver[self.memories[id].device] -= self.taken(id);
             } else {
                 self.deferred.push(id);
             }
@@ -505,7 +508,8 @@ impl Model {
             memory.accesses.clear();
             if let State::Live { .. } = memory.state {
                 memory.state = State::Live { indexed: false };
-                self.driver[memory.device] += Self::taken(memory.bytes);
+                let device = memory.device;
+                self.driver[device] += self.taken(id);
                 self.present.push(id);
             } else {
                 memory.state = State::Gone;

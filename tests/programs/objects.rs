@@ -29,14 +29,19 @@ impl Runner {
     }
 
     /// The stream of a request, where it names one; `Err` where that is in an empty slot.
-    fn consumer(&mut self, name: u16, device: usize, thread: usize) -> Result<Option<Place>, ()> {
+    pub(super) fn consumer(
+        &mut self,
+        name: u16,
+        device: usize,
+        thread: usize,
+    ) -> Result<Option<Place>, ()> {
         if name == NO_STREAM {
             return Ok(None);
         }
         self.stream(name, device, thread).map(Some).ok_or(())
     }
 
-    fn none_or(place: Option<Place>) -> cvc_stream_t {
+    pub(super) fn none_or(place: Option<Place>) -> cvc_stream_t {
         let none = std::ptr::without_provenance_mut(usize::MAX);
         place.map_or(none, |place| place.handle)
     }
@@ -66,7 +71,7 @@ impl Runner {
             return self.refused(&wanted);
         }
         let memory = self.obtained(self.tensor_id(handle), &wanted);
-        self.note_address(memory, handle);
+        self.note_address(memory, data(handle));
         self.tensors[usize::from(slot)] = Some(Tensor {
             handle,
             memory,
@@ -231,7 +236,7 @@ impl Runner {
             return self.refused(&wanted);
         }
         let memory = self.obtained(self.tensor_id(handle), &wanted);
-        self.note_address(memory, handle);
+        self.note_address(memory, data(handle));
         self.submitted(place, thread, &[(tensor.memory, false), (memory, true)]);
         self.values[memory] = values;
         self.tensors[usize::from(to % TENSORS)] = Some(Tensor {
@@ -468,6 +473,7 @@ impl Runner {
             class: 100 + capacity as u16,
             shape: 0,
             bytes: batch_bytes(capacity),
+            slack: 0,
             extents: [0; 4],
         }
     }

@@ -15,17 +15,22 @@ const BEGIN: &str = r#"#include <pthread.h>
 #include "cvc.h"
 
 static cvc_cache_t caches[16];
-static cvc_stream_t streams[6];
+static cvc_stream_t streams[12];
 static cvc_event_t events[2];
 static cvc_tensor_t tensors[16];
 static cvc_image_t images[4];
 static cvc_image_batch_t batches[3];
 static void *exports[3];
+static void *memories[6];
+static cvc_cache_t cache_of[6];
 static int cache_count;
 
 /* A stream that somebody else made and will destroy: any that the library did not create. */
 cvc_stream_t foreign_stream(int device);
 void end_foreign_stream(cvc_stream_t stream);
+
+/* A copy or a launch that the library does not see. */
+void own_work(cvc_stream_t stream, void *memory, size_t bytes, int write);
 
 static void ok(cvc_status_t status) {
   char text[1024] = "";
@@ -34,11 +39,11 @@ static void ok(cvc_status_t status) {
   fprintf(stderr, "%s: %s\n", cvc_status_string(status), text);
 }
 
-/* Names 6, 7 and 8: the legacy stream, the thread's own, none. */
+/* Names 12, 13 and 14: the legacy stream, the thread's own, none. */
 static cvc_stream_t stream(int name) {
-  if (name == 6) return (cvc_stream_t)1;
-  if (name == 7) return (cvc_stream_t)2;
-  return name == 8 ? CVC_STREAM_NONE : streams[name];
+  if (name == 12) return (cvc_stream_t)1;
+  if (name == 13) return (cvc_stream_t)2;
+  return name == 14 ? CVC_STREAM_NONE : streams[name];
 }
 
 static cvc_cache_t own_cache(int number) { return caches[number ? cache_count - 1 : 0]; }
@@ -59,7 +64,7 @@ static cvc_tensor_desc_t desc(int rank, int64_t a, int64_t b, int64_t c, int64_t
 
 static void new_tensor(int slot, cvc_tensor_desc_t desc, int consumer, int cache, int used) {
   ok(cvc_tensor_create(own_cache(cache), &desc, stream(consumer), &tensors[slot]));
-  if (used && consumer != 8) ok(cvc_tensor_end_access(tensors[slot], stream(consumer), CVC_ACCESS_WRITE));
+  if (used && consumer != 14) ok(cvc_tensor_end_access(tensors[slot], stream(consumer), CVC_ACCESS_WRITE));
 }
 
 static void view(int to, int from, cvc_tensor_desc_t desc) { ok(cvc_tensor_reshape(tensors[from], &desc, &tensors[to])); }
@@ -99,6 +104,19 @@ static void export(int slot, int tensor, int consumer, int lends, size_t bytes) 
   ok(cvc_tensor_to_dlpack(tensors[tensor], stream(consumer), 0, &exports[slot]));
   ok(cvc_tensor_get_data(tensors[tensor], &data));
   if (lends) ok(cvc_host_race_access(data.device, stream(consumer), data.data, bytes, CVC_ACCESS_WRITE));
+}
+
+/* Where work on raw memory has to wait for other work, or a stream would be left out at its free, the program sees to it:
+   by waits and cvc_mem_record_stream that are not here. */
+static void alloc(int slot, int device, size_t bytes, size_t alignment, int consumer, int cache) {
+  cache_of[slot] = own_cache(cache);
+  ok(cvc_mem_alloc(cache_of[slot], device, bytes, alignment, stream(consumer), &memories[slot]));
+}
+
+/* The program makes the stream wait for work of others on the memory, where it has to. */
+static void work(int slot, int name, size_t bytes, int write) {
+  if (name == 13) ok(cvc_mem_record_stream(cache_of[slot], memories[slot], stream(name)));
+  own_work(stream(name), memories[slot], bytes, write);
 }
 
 /* The head of a DLManagedTensor, whose tensor has 48 bytes. */
@@ -206,7 +224,7 @@ static void begin(void) {
 /* Each is used by some programs only. */
 void *const uses[] = {(void *)own_cache, (void *)new_tensor, (void *)view, (void *)new_image, (void *)upload,
                       (void *)download, (void *)launch, (void *)export, (void *)end_export, (void *)new_cache,
-                      (void *)host_step, (void *)settle, (void *)desc, (void *)on_thread, (void *)end_thread};
+                      (void *)host_step, (void *)settle, (void *)desc, (void *)alloc, (void *)work, (void *)on_thread, (void *)end_thread};
 "#;
 
 fn desc(kind: u16, device: bool, with_n: bool) -> String {
@@ -230,6 +248,7 @@ struct Known {
     tensors: [u16; TENSORS as usize],
     images: [u16; IMAGES as usize],
     streams: [u16; STREAMS as usize],
+    raws: [usize; RAWS as usize],
 }
 
 const SECOND_IMAGE: u16 = 100;
@@ -315,7 +334,7 @@ impl Known {
     }
 
     fn other_statement(&mut self, step: &Step) -> String {
-        let [a, b, c, _] = step.numbers;
+        let [a, b, c, d] = step.numbers;
         let device = a % 2;
         match step.what {
             What::NewStream => {
@@ -350,6 +369,26 @@ impl Known {
                         format!("ok(cvc_stream_unregister(streams[{a}]));")
                     }
                 }
+            }
+            What::Alloc => {
+                let RawKind { bytes, alignment } = RAW_KINDS[usize::from(b) % RAW_KINDS.len()];
+                self.raws[usize::from(a)] = bytes;
+                let device = u8::from(a == RAW_OF_DEVICE_1);
+                format!(
+                    "alloc({a}, {device}, {bytes}, {alignment}, {c}, {});",
+                    d % 2
+                )
+            }
+            What::Work => {
+                let bytes = self.raws[usize::from(a)];
+                format!("work({a}, {b}, {bytes}, {});", c % 2)
+            }
+            What::RecordStream => {
+                format!("ok(cvc_mem_record_stream(cache_of[{a}], memories[{a}], stream({b})));")
+            }
+            What::Free => format!("ok(cvc_mem_free(cache_of[{a}], memories[{a}], stream({b})));"),
+            What::FreeAfterEvent => {
+                format!("ok(cvc_mem_free_after_event(cache_of[{a}], memories[{a}], events[{b}]));")
             }
             What::WaitStream => format!("ok(cvc_stream_wait_stream(stream({a}), stream({b})));"),
             What::RecordEvent => format!("ok(cvc_event_record(events[{a}], stream({b})));"),

@@ -7,17 +7,21 @@ use std::str::FromStr;
 pub const TENSORS: u16 = 16;
 /// Tensors in slots from here on are on device 1, the others on device 0.
 pub const FIRST_TENSOR_OF_DEVICE_1: u16 = 14;
-pub const STREAMS: u16 = 6;
+pub const STREAMS: u16 = 12;
 /// The stream in this slot is on device 1, the others on device 0.
-pub const STREAM_OF_DEVICE_1: u16 = 5;
+pub const STREAM_OF_DEVICE_1: u16 = 11;
 /// Beyond the slots: the default streams, and no stream at all.
-pub const LEGACY: u16 = 6;
-pub const PER_THREAD: u16 = 7;
-pub const NO_STREAM: u16 = 8;
+pub const LEGACY: u16 = 12;
+pub const PER_THREAD: u16 = 13;
+pub const NO_STREAM: u16 = 14;
 pub const EVENTS: u16 = 2;
 pub const EXPORTS: u16 = 3;
 pub const IMAGES: u16 = 4;
 pub const BATCHES: u16 = 3;
+/// Pieces of raw memory.
+pub const RAWS: u16 = 6;
+/// The one in this slot is on device 1, the others on device 0.
+pub const RAW_OF_DEVICE_1: u16 = 5;
 pub const THREADS: u16 = 4;
 
 macro_rules! kinds {
@@ -66,6 +70,11 @@ kinds! {
     Push "push" 2
     ReleaseBatch "release_batch" 1
     FlipBatch "flip_batch" 4
+    Alloc "alloc" 4
+    Work "work" 4
+    RecordStream "record_stream" 2
+    Free "free" 2
+    FreeAfterEvent "free_after_event" 2
     WaitStream "wait_stream" 2
     RecordEvent "record_event" 2
     WaitEvent "wait_event" 2
@@ -223,6 +232,28 @@ pub const IMAGE_KINDS: [Kind; 3] = [
     tensor(4, 512, [1, 8, 16, 1], &[16, 8], "U8", ""),
     tensor(4, 1536, [1, 20, 40, 1], &[40, 20], "U8", ""),
     tensor(5, 1024, [1, 16, 20, 3], &[20, 16], "RGB8", ""),
+];
+
+/// Raw memory, a class of its own for each alignment.
+#[derive(Clone, Copy)]
+pub struct RawKind {
+    pub bytes: usize,
+    pub alignment: usize,
+}
+
+const fn raw(bytes: usize, alignment: usize) -> RawKind {
+    RawKind { bytes, alignment }
+}
+
+pub const RAW_KINDS: [RawKind; 8] = [
+    raw(512, 0),
+    raw(700, 0),
+    raw(1024, 256),
+    raw(2000, 512),
+    raw(9000, 0),
+    raw(1000, 2048),
+    raw(2048, 2048),
+    raw(1, 1024),
 ];
 
 /// Capacities of batches; each is a class of its own.

@@ -14,6 +14,7 @@ use super::happens_before::Recorded;
 use super::look::*;
 use super::model::*;
 use super::program::*;
+use super::raw::{Mark, Raw};
 use super::slots::*;
 use super::threads::Threads;
 
@@ -49,6 +50,15 @@ pub struct Runner {
     pub(super) images: [Option<Image>; IMAGES as usize],
     pub(super) batches: [Option<Batch>; BATCHES as usize],
     pub(super) exports: [Option<Export>; EXPORTS as usize],
+    pub(super) raws: [Option<Raw>; RAWS as usize],
+    pub(super) marks: [Option<Mark>; EVENTS as usize],
+    /// Of the program's own order: see `count_on`.
+    pub(super) now: u64,
+    pub(super) lives: Life,
+    /// By thread, of its own default stream.
+    pub(super) thread_lives: [Life; THREADS as usize],
+    /// The streams of the last free.
+    pub(super) just_freed_on: Vec<Life>,
     /// By memory.
     pub(super) values: Vec<Option<Vec<u8>>>,
     pub(super) references: Vec<u32>,
@@ -94,6 +104,12 @@ impl Runner {
             images: Default::default(),
             batches: Default::default(),
             exports: Default::default(),
+            raws: Default::default(),
+            marks: Default::default(),
+            now: 0,
+            lives: LIFE_OF_LEGACY,
+            thread_lives: Default::default(),
+            just_freed_on: Vec::new(),
             values: Vec::new(),
             references: Vec::new(),
             addresses: Vec::new(),
@@ -112,6 +128,7 @@ impl Runner {
             tally: Tally::default(),
         };
         runner.model.exact = watch == Watch::EachStep;
+        runner.thread_lives[0] = runner.new_life();
         runner.add_cache(default_cache(), FIRST_LIMIT);
         runner.counted = runner.model.counters[0];
         for event in &mut runner.events {
@@ -133,6 +150,11 @@ impl Runner {
                 self.make_index(thread, id);
             }
         }
+    }
+
+    pub(super) fn new_life(&mut self) -> Life {
+        self.lives += 1;
+        self.lives
     }
 
     /// The model counts on from what the library has counted.
@@ -168,6 +190,7 @@ impl Runner {
             return;
         }
         self.threads.begin(thread);
+        self.thread_lives[thread] = self.new_life();
         for cache in 0..self.caches.len() {
             if !self.model.caches[cache].closed {
                 self.make_index(thread, cache);
@@ -239,16 +262,16 @@ impl Runner {
 
     /// The stream of that name for work on `device`, as the thread sees it.
     pub(super) fn stream(&mut self, name: u16, device: usize, thread: usize) -> Option<Place> {
-        let handle: StreamHandle = match name {
+        let (handle, life): (StreamHandle, Life) = match name {
             // In a call the default streams are those of the thread's current device.
-            LEGACY if device == 0 => 1,
-            PER_THREAD if device == 0 => 2,
+            LEGACY if device == 0 => (1, LIFE_OF_LEGACY),
+            PER_THREAD if device == 0 => (2, self.thread_lives[thread]),
             _ => {
                 let named = self.streams.get(name as usize)?.as_ref()?;
                 if named.device != device {
                     return None;
                 }
-                named.handle
+                (named.handle, named.life)
             }
         };
         let resolve = || timeline::resolve(handle, device as i32);
@@ -271,8 +294,18 @@ impl Runner {
             handle: std::ptr::without_provenance_mut(handle),
             stream,
             pointer,
+            life,
             name,
         })
+    }
+
+    /// The end of a stream that is held is numbered too, and its event covers that.
+    pub(super) fn note_end(&mut self, name: u16) {
+        for ((known, ..), stream) in &self.known_as {
+            if *known == name {
+                self.model.last[*stream] = self.pointers[*stream].last_submitted();
+            }
+        }
     }
 
     pub(super) fn forget_name(&mut self, name: u16) {
@@ -417,6 +450,7 @@ impl Runner {
             class: form.class,
             shape: form.shape,
             bytes: form.bytes,
+            slack: form.slack,
             stream: place.map(|place| place.stream),
         }
     }
@@ -429,8 +463,8 @@ impl Runner {
     }
 
     /// No other memory that exists has these bytes.
-    pub(super) fn note_address(&mut self, memory: MemoryId, handle: cvc_tensor_t) {
-        let (start, new) = (data(handle), &self.model.memories[memory]);
+    pub(super) fn note_address(&mut self, memory: MemoryId, start: u64) {
+        let new = &self.model.memories[memory];
         self.addresses[memory] = Some(start);
         for (other, address) in self.addresses.iter().enumerate() {
             let (Some(address), of) = (address, &self.model.memories[other]) else {
@@ -478,6 +512,9 @@ impl Runner {
             What::Push => self.push(thread, numbers),
             What::ReleaseBatch => self.release_batch(thread, numbers[0]),
             What::FlipBatch => self.flip_batch(thread, numbers),
+            What::Alloc | What::Work | What::RecordStream | What::Free | What::FreeAfterEvent => {
+                self.raw_step(thread, step.what, numbers)
+            }
             _ => self.other_step(thread, step.what, numbers),
         }
         self.look_for_a_fault();

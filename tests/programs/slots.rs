@@ -15,8 +15,13 @@ pub(super) enum Origin {
     Registered,
 }
 
+/// A stream from its making to its end, whatever the library knows it as meanwhile.
+pub(super) type Life = u64;
+pub(super) const LIFE_OF_LEGACY: Life = 0;
+
 pub(super) struct NamedStream {
     pub(super) handle: usize,
+    pub(super) life: Life,
     pub(super) device: usize,
     pub(super) origin: Origin,
 }
@@ -27,6 +32,7 @@ pub(super) struct Form {
     pub(super) class: u16,
     pub(super) shape: u16,
     pub(super) bytes: u64,
+    pub(super) slack: u64,
     pub(super) extents: [usize; 4],
 }
 
@@ -37,7 +43,21 @@ impl Form {
             class: u16::from(of.class),
             shape: kind,
             bytes: of.bytes,
+            slack: 0,
             extents: of.extents,
+        }
+    }
+
+    /// Of just that size is what takes as many granules.
+    pub(super) fn of_raw(kind: &RawKind) -> Form {
+        let alignment = kind.alignment.max(512) as u64;
+        let bytes = (kind.bytes as u64).next_multiple_of(512);
+        Form {
+            class: 200 + alignment.trailing_zeros() as u16,
+            shape: (bytes / 512) as u16,
+            bytes,
+            slack: alignment - 512,
+            extents: [0; 4],
         }
     }
 
@@ -47,6 +67,7 @@ impl Form {
             class: u16::from(of.class),
             shape: kind,
             bytes: of.bytes,
+            slack: 0,
             extents: of.extents,
         }
     }
@@ -128,6 +149,7 @@ pub(super) struct Place {
     pub(super) handle: cvc_stream_t,
     pub(super) stream: StreamId,
     pub(super) pointer: &'static Stream,
+    pub(super) life: Life,
     /// The slot, or one of the default streams.
     pub(super) name: u16,
 }

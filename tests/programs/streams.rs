@@ -9,6 +9,7 @@ use super::c_interface::*;
 use super::look::*;
 use super::print::fault_status;
 use super::program::*;
+use super::raw::Mark;
 use super::run::*;
 use super::slots::*;
 
@@ -99,8 +100,10 @@ impl Runner {
             }
         }
         self.forget_name(slot);
+        let life = self.new_life();
         self.streams[usize::from(slot)] = Some(NamedStream {
             handle,
+            life,
             device,
             origin,
         });
@@ -111,7 +114,7 @@ impl Runner {
         self.exports.iter().flatten().any(names)
     }
 
-    /// Queued work still runs. An export's stream lives until the export ends.
+    /// Queued work still runs. An export's stream lives until the export ends, one that raw memory was used on until the free.
     fn end_stream(&mut self, thread: usize, slot: u16) {
         let slot = slot % STREAMS;
         if self.is_lent_to(slot) {
@@ -121,6 +124,10 @@ impl Runner {
             return;
         };
         let (handle, device, origin) = (stream.handle, stream.device, stream.origin);
+        let (life, held) = (stream.life, self.is_held(stream));
+        if self.is_kept_for_memory(slot, false) {
+            return;
+        }
         let native = std::ptr::without_provenance_mut(handle);
         let destroy = || match origin {
             // SAFETY: a stream that nobody uses any more.
@@ -130,6 +137,7 @@ impl Runner {
             Origin::Foreign => CVC_STATUS_OK,
         };
         let done = self.call(thread, &[], destroy);
+        self.note_end(slot);
         if !done {
             return;
         }
@@ -142,6 +150,10 @@ impl Runner {
                     .expect("the fault is over");
             }
         }
+        self.tally.held_streams_ended += u64::from(held);
+        self.is_kept_for_memory(slot, true);
+        let after_a_free = origin != Origin::Created && self.just_freed_on.contains(&life);
+        self.tally.foreign_ended_after_a_free += u64::from(after_a_free);
         self.streams[usize::from(slot)] = None;
         self.forget_name(slot);
     }
@@ -155,7 +167,7 @@ impl Runner {
         let Some(stream) = &self.streams[usize::from(slot)] else {
             return;
         };
-        let (device, origin) = (stream.device as i32, stream.origin);
+        let (device, origin, held) = (stream.device as i32, stream.origin, self.is_held(stream));
         let native = std::ptr::without_provenance_mut(stream.handle);
         let (done, now) = match origin {
             Origin::Created => return,
@@ -172,9 +184,13 @@ impl Runner {
                 Origin::Foreign,
             ),
         };
+        self.note_end(slot);
         if let (true, Some(stream)) = (done, &mut self.streams[usize::from(slot)]) {
             stream.origin = now;
-            self.forget_name(slot);
+            // The library goes on with a stream that somebody holds, as its owner's.
+            if now == Origin::Registered || !held {
+                self.forget_name(slot);
+            }
         }
     }
 
@@ -191,6 +207,10 @@ impl Runner {
         ) else {
             return;
         };
+        self.wait_for_stream(thread, waits, other);
+    }
+
+    pub(super) fn wait_for_stream(&mut self, thread: usize, waits: Place, other: Place) -> bool {
         // SAFETY: handles.
         let done = self.call(thread, &[], || unsafe {
             cvc_stream_wait_stream(waits.handle, other.handle)
@@ -198,23 +218,40 @@ impl Runner {
         if done {
             let recorded = self.model.record(other.stream);
             self.model.wait(waits.stream, &recorded);
+            let now = self.count_on();
+            self.comes_after(waits.life, other.life, now);
         }
+        done
     }
 
     fn record_event(&mut self, thread: usize, [event, name, ..]: Numbers) {
         let event = usize::from(event % EVENTS);
-        if name == STREAM_OF_DEVICE_1 {
+        if name == STREAM_OF_DEVICE_1 || self.is_event_kept(event) {
             return;
         }
         let Some(place) = self.stream_alone(name, thread) else {
             return;
         };
         let handle = self.events[event];
+        let before = place.pointer.last_submitted();
         // SAFETY: handles.
         let done = self.call(thread, &[], || unsafe {
             cvc_event_record(handle, place.handle)
         });
+        // The library may have numbered the place, and left an event of its own there.
+        let mark = place.pointer.last_submitted();
+        self.model.last[place.stream] = mark;
         self.recorded[event] = done.then(|| self.model.record(place.stream));
+        if done {
+            self.marks[event] = Some(Mark {
+                life: place.life,
+                stream: place.stream,
+                pointer: place.pointer,
+                number: self.count_on(),
+                sequence: (mark > before).then_some(mark),
+                recorded: self.model.record(place.stream),
+            });
+        }
     }
 
     fn wait_event(&mut self, thread: usize, [event, name, ..]: Numbers) {
@@ -229,6 +266,10 @@ impl Runner {
         });
         if let (true, Some(recorded)) = (done, &self.recorded[event]) {
             self.model.wait(place.stream, recorded);
+        }
+        if let (true, Some(mark)) = (done, &self.marks[event]) {
+            let (life, number) = (mark.life, mark.number);
+            self.comes_after(place.life, life, number);
         }
     }
 
@@ -315,6 +356,11 @@ impl Runner {
         let done = self.call(thread, &[], || unsafe {
             cvc_cache_clear(handle, device as i32, scope)
         });
+        if done && self.model.exact {
+            // A wait for one stream may have been one for what that had waited for.
+            self.ask_all();
+            self.look_for_a_fault();
+        }
         if done && self.model.exact {
             self.see();
             let own = self.index(thread, cache).filter(|_| local % 2 == 1);
@@ -446,6 +492,15 @@ impl Runner {
         }
         for slot in 0..BATCHES {
             self.release_batch(0, slot);
+        }
+        let mut frees = (0..RAWS).chain(0..RAWS);
+        for slot in frees.by_ref().take(RAWS.into()) {
+            self.free(0, [slot, NO_STREAM, 0, 0]);
+        }
+        self.settle();
+        // What could not name all streams that worked on it.
+        for slot in frees {
+            self.free(0, [slot, NO_STREAM, 0, 0]);
         }
         self.settle();
         for thread in 1..THREADS as usize {
