@@ -22,6 +22,21 @@ python_long() {
   CVC_LIBRARY=$TARGET/release/libcvc.so "$PYTHON" -m pytest -q -p no:cacheprovider -m long tests || [ $? -eq 5 ]
 }
 
+# The package's tests where threads have no lock of Python's in common. There is no Pillow for such a Python of 3.13.
+python_free_threaded() {
+  local python folder=$BUILD/free_threaded
+  python=${FREE_THREADED_PYTHON:-$(command -v python3.14t || command -v python3.13t || true)}
+  if [ -z "$python" ]; then
+    say "no free-threaded Python is here (python3.14t, python3.13t or FREE_THREADED_PYTHON): nothing is run"
+    return 0
+  fi
+  "$python" -m venv "$folder"
+  retry "$folder/bin/pip" install --quiet --only-binary :all: 'numpy<2.4' pytest pytest-xdist
+  cd python_ctypes
+  CVC_LIBRARY=$TARGET/release/libcvc.so "$folder/bin/python" -m pytest -q -p no:cacheprovider -m 'not long' -n "$JOBS" \
+    --dist loadfile --ignore tests/test_operators.py --ignore tests/test_preprocess.py tests
+}
+
 c_long() {
   rm -rf "$BUILD/install"
   "$CMAKE" -S cmake -B "$BUILD/test-cmake" -DCVC_SKIP_CARGO=ON -DCVC_CARGO_TARGET_DIR="$TARGET" \
@@ -53,6 +68,7 @@ begin_stages
 stage set-up set_up
 stage rust-ignored ignored_tests
 stage python-long python_long
+stage python-free-threaded python_free_threaded
 stage c-long c_long
 stage emulated-gpu scripts/emulated_gpu.sh 10
 stage fuzz scripts/fuzz.sh 180

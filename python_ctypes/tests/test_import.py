@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sysconfig
 
 import pytest
 from support import PACKAGE, TREE, output_of, run
@@ -32,6 +33,29 @@ def test_import_starts_nothing():
         )
         == "0 False\nFalse\n"
     )
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a lock of its own"
+)
+def test_a_free_threaded_python_stays_so():
+    program = """
+        import sys, threading
+        import cvc
+        tensor = cvc.Tensor((64, 64, 3), "uint8", "HWC")
+
+        def work():
+            with cvc.Stream() as stream:
+                for _ in range(200):
+                    cvc.flip(tensor, 1)
+                stream.sync()
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        print(sys._is_gil_enabled())
+        """
+    assert output_of(program, CVC_BACKEND="host") == "False\n"
 
 
 def test_without_numpy():
