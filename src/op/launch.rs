@@ -17,6 +17,11 @@ pub fn rows<P: ParameterBlock>(
         return Ok(());
     }
     let device = params.device_launch();
+    debug_assert!(
+        crate::op::is_listed(device.kernel),
+        "kernel {} is not in the list of those that are loaded",
+        device.kernel.name
+    );
     let launch = Launch {
         kernel: device.kernel,
         params: params.as_bytes(),

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::codes;
 use super::driver::{Driver, Handle};
-use super::kernels::KernelSet;
+use super::kernels::{Image, KernelSet};
 use super::latch::Latches;
 use super::memory::Memory;
 use crate::backend::{select, DeviceInfo, LEAST_SHARED_BYTES};
@@ -39,7 +39,7 @@ pub struct Device {
     pub block_shared_bytes: u32,
     /// Whether the virtual memory calls work here.
     pub virtual_memory: bool,
-    image: &'static [u8],
+    image: Image,
     pub memory: Memory,
     pub latches: Latches,
     ready: OnceLock<Ready>,
@@ -58,7 +58,7 @@ pub struct Ready {
 }
 
 impl Device {
-    pub fn open(driver: &'static Driver, ordinal: i32, image: &'static [u8]) -> Result<Device> {
+    pub fn open(driver: &'static Driver, ordinal: i32, image: Image) -> Result<Device> {
         let plain = Plain { driver };
         let mut handle = 0;
         let mut name = [0u8; 256];
@@ -357,7 +357,7 @@ impl<'a> Session<'a> {
         let _guard = ready.loading.lock();
         if ready.kernels.get().is_none() {
             let _relaxed = self.relaxed()?;
-            let loaded = KernelSet::load(self, self.device.image);
+            let loaded = KernelSet::load(self, &self.device.image);
             if let Err(error) = &loaded {
                 // What may pass, such as a lack of memory, is tried again by the next launch.
                 if error.status != Status::NoKernelImage {

@@ -23,6 +23,7 @@ use crate::error::{Result, Status};
 use crate::fail;
 use context::{call, Device, Plain, Session};
 use driver::Driver;
+use kernels::Image;
 
 /// Whether a driver is installed on this machine, working or not. May initialise it.
 pub fn driver_is_installed() -> bool {
@@ -38,10 +39,14 @@ pub struct CudaBackend {
 impl CudaBackend {
     /// Errors: `NoDriver`, `DriverTooOld`, `NoDevice`, each with what is missing.
     pub fn new() -> Result<CudaBackend> {
-        CudaBackend::with_driver(Driver::get()?, kernels::IMAGE)
+        let image = Image {
+            fatbin: kernels::FATBIN,
+            kernels: super::registered_kernels(),
+        };
+        CudaBackend::with_driver(Driver::get()?, image)
     }
 
-    fn with_driver(driver: &'static Driver, image: &'static [u8]) -> Result<CudaBackend> {
+    fn with_driver(driver: &'static Driver, image: Image) -> Result<CudaBackend> {
         let mut count = 0;
         let plain = Plain { driver };
         // SAFETY: `count` is writable.
