@@ -21,7 +21,7 @@ use super::{
 };
 use crate::error::{Result, Status};
 use crate::fail;
-use context::{call, Device, Plain, Session};
+use context::{call, Device, Plain, Session, Visit};
 use driver::Driver;
 use kernels::Image;
 
@@ -138,8 +138,8 @@ impl CudaBackend {
             return device.enter().map(AnyContext::Entered);
         }
         for device in self.devices.iter().filter(usable) {
-            if device.active_context()?.is_some() {
-                return device.enter().map(AnyContext::Entered);
+            if let Some(context) = device.active_context()? {
+                return plain.visit(context).map(AnyContext::Visited);
             }
         }
         // Only lost devices: say so.
@@ -153,6 +153,7 @@ enum AnyContext<'a> {
     Current,
     /// Held for its end.
     Entered(#[allow(dead_code)] Session<'a>),
+    Visited(#[allow(dead_code)] Visit),
     NoContext,
 }
 
