@@ -22,7 +22,7 @@ use super::{
 use crate::error::{Result, Status};
 use crate::fail;
 use context::{call, Device, Plain, Session, Visit};
-use driver::Driver;
+use driver::{Driver, Handle};
 use kernels::Image;
 
 /// Whether a driver is installed on this machine, working or not. May initialise it.
@@ -90,22 +90,20 @@ impl CudaBackend {
         self.enter(device)
     }
 
-    /// The device of the thread's current context, and whether that is the device's primary one or there is none.
-    fn current(&self) -> Result<(&Device, bool)> {
+    /// The device of the thread's current context, and that context; without one, the first device and 0.
+    fn current(&self) -> Result<(&Device, Handle)> {
         let plain = Plain {
             driver: self.driver,
         };
         let context = plain.current_context()?;
         if context == 0 {
-            return Ok((self.device(0)?, true));
+            return Ok((self.device(0)?, 0));
         }
         let known = |device: &&Device| device.ready_context() == Some(context);
         if let Some(device) = self.devices.iter().find(known) {
-            return Ok((device, true));
+            return Ok((device, context));
         }
-        let mut handle = 0;
-        // SAFETY: a context is current and `handle` is writable.
-        unsafe { call!(plain, cuCtxGetDevice(&mut handle))? };
+        let handle = plain.current_device()?;
         let Some(device) = self.devices.iter().find(|device| device.is(handle)) else {
             fail!(
                 Status::InvalidDevice,
@@ -113,10 +111,7 @@ impl CudaBackend {
                 self.devices.len()
             );
         };
-        let primary = device
-            .active_context()
-            .is_ok_and(|active| active == Some(context));
-        Ok((device, primary))
+        Ok((device, context))
     }
 
     /// Some context for questions that any can answer: the thread's own, else that of a device in use, else one that
@@ -225,8 +220,8 @@ impl Backend for CudaBackend {
     fn stream_identify(&self, stream: StreamHandle) -> Result<StreamIdentity> {
         stream::check_stream(stream)?;
         if stream::is_default(stream) {
-            let (device, primary) = self.current()?;
-            if !primary {
+            let (device, context) = self.current()?;
+            if context != 0 && !device.is_primary(context)? {
                 fail!(
                     Status::InvalidStream,
                     "stream {stream:#x} is the default stream of a context that is not device {}'s primary one; \

@@ -249,6 +249,19 @@ fn streams_of_other_contexts_are_refused() {
 }
 
 #[test]
+fn a_primary_context_that_cannot_be_retained_says_why() {
+    let fake = Fake::new();
+    fake.control
+        .set_current(fake.control.of_device("fake_runtime_context", 1));
+    fake.control.fail("cuDevicePrimaryCtxRetain", 0, 1, 2);
+    assert_eq!(fake.backend.current_device(), Ok(1), "it needs no context");
+    let error = refused(fake.backend.stream_identify(0), Status::OutOfMemory);
+    mentions(&error, &["cuDevicePrimaryCtxRetain", "device 1"]);
+    let identity = fake.backend.stream_identify(0).expect("it passed");
+    assert_eq!(identity.device, 1);
+}
+
+#[test]
 fn asking_who_a_stream_is_initialises_its_own_device_alone() {
     let fake = Fake::with(Version::Cuda13, &[("devices", 4)]);
     for device in 0..4 {
