@@ -74,7 +74,8 @@ impl Latches {
                 "{WORDS} latches are closed already"
             );
         };
-        let count = page.counts[usize::from(word)].wrapping_add(1);
+        // No latch has 0, the count of a word that never served; streams compare so that counts may wrap.
+        let count = page.counts[usize::from(word)].wrapping_add(1).max(1);
         page.counts[usize::from(word)] = count;
         Ok((word, count, page.host as u64 + u64::from(word) * 4))
     }
@@ -83,6 +84,17 @@ impl Latches {
     fn put_back(&self, word: u16) {
         if let Some(page) = self.page.lock().as_mut() {
             page.free.push(word);
+        }
+    }
+
+    /// As if every word had served `count` latches.
+    #[cfg(test)]
+    pub fn count_from(&self, count: u32) {
+        if let Some(page) = self.page.lock().as_mut() {
+            page.counts.fill(count);
+            for word in 0..WORDS as u16 {
+                page.word(word).store(count, Ordering::SeqCst);
+            }
         }
     }
 

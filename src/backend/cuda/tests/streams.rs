@@ -151,6 +151,24 @@ fn a_latch_opens_once_and_its_word_serves_again() {
 }
 
 #[test]
+fn latches_work_on_when_their_counts_wrap() {
+    let fake = Fake::new();
+    let backend = &fake.backend;
+    let stream = backend.stream_create(0, false).expect("a stream");
+    let latch = backend.latch_create(0, stream).expect("a latch");
+    backend.latch_open(latch).expect("it is closed");
+    assert_eq!(backend.stream_query(0, stream), Ok(true));
+    let device = backend.device(0).expect("it is there");
+    device.latches.count_from(u32::MAX - 1);
+    for _ in 0..4 {
+        let latch = backend.latch_create(0, stream).expect("a latch");
+        assert_eq!(backend.stream_query(0, stream), Ok(false));
+        backend.latch_open(latch).expect("it is closed");
+        assert_eq!(backend.stream_query(0, stream), Ok(true));
+    }
+}
+
+#[test]
 fn a_latch_opens_while_another_waits_for_room_in_its_queue() {
     let fake = Fake::new();
     let backend = &fake.backend;
