@@ -301,7 +301,7 @@ fn a_thread_without_a_context_asks_in_one_that_is_there_and_loads_nothing_into_i
 
 #[test]
 fn after_a_fault_every_call_names_the_first_cause_and_releases_succeed() {
-    for code in [214, 700, 702, 715, 716, 717, 718, 719, 999] {
+    for code in [214, 700, 702, 715, 716, 717, 718, 719, 911, 999] {
         let fake = Fake::new();
         let everything = Everything::new(&fake.backend, 0);
         let large = fake.backend.memory_allocate(0, 4 << 20).expect("memory");
