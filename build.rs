@@ -53,7 +53,8 @@ const NO_NVCC: &str = "nvcc was not found, so the CUDA backend has no kernels (t
     Name it in NVCC, put it on PATH, or run `make nvcc`, which installs the Python wheels nvidia-cuda-nvcc, \
     nvidia-nvvm, nvidia-cuda-crt, nvidia-cuda-runtime and nvidia-cuda-cccl (13.0) into build/nvcc.";
 
-/// Everything that the steps read. PATH is left out on purpose: it differs between shells and editors.
+/// Everything that the steps read. PATH is left out on purpose, where it is not what a compiler is missing from: it
+/// differs between shells and editors.
 fn rerun_rules() {
     for path in ["build.rs", "cbindgen.toml", "cuda", "src/ffi"] {
         println!("cargo:rerun-if-changed={path}");
@@ -120,6 +121,7 @@ fn plan_device_kernels() -> Plan {
         }
         None => {
             println!("cargo:rerun-if-env-changed=CVC_REQUIRE_NVCC");
+            println!("cargo:rerun-if-env-changed=PATH");
             Plan::NoCompiler
         }
     }
