@@ -27,7 +27,7 @@ pub fn rows<P: ParameterBlock>(
         params: params.as_bytes(),
         items,
         items_per_task,
-        grid: device.grid,
+        grid: device.grid()?,
         block: BLOCK,
         shared_bytes: device.shared_bytes,
         ranges,
