@@ -53,7 +53,8 @@ const NO_NVCC: &str = "nvcc was not found, so the CUDA backend has no kernels (t
     Name it in NVCC, put it on PATH, or run `make nvcc`, which installs the Python wheels nvidia-cuda-nvcc, \
     nvidia-nvvm, nvidia-cuda-crt, nvidia-cuda-runtime and nvidia-cuda-cccl (13.0) into build/nvcc.";
 
-/// Everything that the steps read. PATH is left out on purpose: it differs between shells and editors.
+/// Everything that the steps read. PATH is left out on purpose, where it is not what a compiler is missing from: it
+/// differs between shells and editors.
 fn rerun_rules() {
     for path in ["build.rs", "cbindgen.toml", "cuda", "src/ffi"] {
         println!("cargo:rerun-if-changed={path}");
@@ -88,7 +89,8 @@ fn host_kernels() {
     for flag in HOST_FLAGS {
         build.flag(flag);
     }
-    let inputs = Fingerprint::of(&words(&build.get_compiler().to_command()));
+    let compiler = build.get_compiler();
+    let inputs = Fingerprint::of(&(words(&compiler.to_command()), version(compiler.path())));
     let archive = out_dir().join(format!("lib{ARCHIVE}.a"));
     inputs.unless_fresh(&archive, || build.compile(ARCHIVE));
     println!("cargo:rustc-link-search=native={}", out_dir().display());
@@ -120,6 +122,7 @@ fn plan_device_kernels() -> Plan {
         }
         None => {
             println!("cargo:rerun-if-env-changed=CVC_REQUIRE_NVCC");
+            println!("cargo:rerun-if-env-changed=PATH");
             Plan::NoCompiler
         }
     }
@@ -149,7 +152,9 @@ fn device_kernels(nvcc: &Path) {
     if release(nvcc).is_some_and(|major| major >= 13) {
         command.arg("--compress-mode=size");
     }
-    let inputs = Fingerprint::of(&(words(&command), version(nvcc)));
+    let words = words(&command);
+    let host_version = host_compiler(&words).and_then(|compiler| version(&compiler));
+    let inputs = Fingerprint::of(&(words, version(nvcc), host_version));
     inputs.unless_fresh(&fatbin(), || {
         command.args(["--threads", &env::var("NUM_JOBS").unwrap_or("1".into())]);
         command
@@ -238,9 +243,15 @@ fn find_nvcc() -> Option<PathBuf> {
 }
 
 /// What the compiler says of itself; none where it does not run.
-fn version(nvcc: &Path) -> Option<Vec<u8>> {
-    let output = Command::new(nvcc).arg("--version").output().ok()?;
+fn version(compiler: &Path) -> Option<Vec<u8>> {
+    let output = Command::new(compiler).arg("--version").output().ok()?;
     output.status.success().then_some(output.stdout)
+}
+
+/// The host compiler that nvcc is told to use.
+fn host_compiler(command: &[OsString]) -> Option<PathBuf> {
+    let named = |word: &OsString| Some(PathBuf::from(word.to_str()?.strip_prefix("-ccbin=")?));
+    command.iter().find_map(named)
 }
 
 /// The compiler's major version, on which depends how new a driver its image needs.

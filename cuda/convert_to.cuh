@@ -49,12 +49,6 @@ CVC_HD_INLINE Arithmetic cvc_convert_value(Arithmetic value, Arithmetic alpha, A
   return product + beta;
 }
 
-template <class Out, cvc_rounding Rounding, class Arithmetic, class In>
-CVC_HD_INLINE Out cvc_convert_element(In value, Arithmetic alpha, Arithmetic beta) {
-  return cvc_saturate<Out, Rounding>::from(
-      cvc_convert_value(cvc_widen<Arithmetic, In>::from(value), alpha, beta));
-}
-
 CVC_HD inline cvc_run_plan cvc_convert_to_plan(const cvc_convert_to_params &params) {
   const int64_t src_bytes = cvc_kind_bytes(params.src_kind);
   const int64_t dst_bytes = cvc_kind_bytes(params.dst_kind);

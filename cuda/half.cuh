@@ -68,10 +68,6 @@ CVC_HD_INLINE float cvc_half_to_float(cvc_half half) {
 #endif
 }
 
-CVC_HD_INLINE double cvc_half_to_double(cvc_half half) {
-  return static_cast<double>(cvc_half_to_float(half));
-}
-
 // Rounds half to even; what is too large becomes infinite.
 CVC_HD_INLINE cvc_half cvc_float_to_half(float value) {
 #if defined(__CUDA_ARCH__)

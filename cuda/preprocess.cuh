@@ -108,7 +108,7 @@ CVC_HD inline uint32_t cvc_convert_sample(const cvc_preprocess_finish &finish, u
              : cvc_saturate_bits<cvc_rounding_nearest>(finish.convert_kind, value);
 }
 
-// A factor of a channel; tensors of them need not be aligned.
+// A factor of a channel. What its address is a multiple of stands in src/op/view.rs.
 CVC_HD inline float cvc_preprocess_factor(const cvc_view &tensor, const float (&values)[4],
                                           uint32_t channel) {
   if (tensor.data == 0) {

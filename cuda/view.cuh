@@ -10,7 +10,8 @@
 #endif
 
 // Where element (n, c, h, w) of a batch of planes or interleaved images lies: at `data` plus the sum of the
-// index times its stride. Strides are in bytes and may be anything, also zero or negative.
+// index times its stride. Strides are in bytes and may be zero or negative; what they and the address are
+// multiples of stands in src/op/view.rs.
 struct cvc_view {
   unsigned long long data;
   long long stride_n;

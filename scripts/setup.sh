@@ -40,13 +40,22 @@ setup_venv() {
   printf '%s' "$wanted" >"$stamp"
 }
 
+# cargo cannot watch a compiler that is not there yet. Where it is another one than at the last time, or the first, this
+# makes cargo look for it again.
+note_nvcc() {
+  fresh "$BUILD/.nvcc" "$1" && return 0
+  touch build.rs && printf '%s' "$1" >"$BUILD/.nvcc"
+}
+
 setup_nvcc() {
-  local stamp=$BUILD/nvcc/.stamp wanted
+  local stamp=$BUILD/nvcc/.stamp wanted installed
   wanted=$(cat scripts/requirements-nvcc.txt)
   fresh "$stamp" "$wanted" && return 0
-  if [ ! -e "$BUILD/nvcc" ] && command -v "${NVCC:-nvcc}" >/dev/null; then
-    say "using the nvcc that is installed: $(command -v "${NVCC:-nvcc}")"
-    return 0
+  if [ ! -e "$BUILD/nvcc" ] && installed=$(command -v "${NVCC:-nvcc}"); then
+    say "using the nvcc that is installed: $installed"
+    # One that went away and came back has another time of change.
+    note_nvcc "$installed $(stat -Lc %Z "$installed")"
+    return
   fi
   setup_venv || return 1
   say "installing CUDA's compiler into build/nvcc (100 MB to fetch, 270 MB on disk)"
@@ -62,8 +71,8 @@ setup_nvcc() {
     return 1
   fi
   printf '%s' "$wanted" >"$stamp"
-  # cargo cannot watch a file that is not there yet; this makes it look for the compiler again.
-  touch build.rs
+  rm -f "$BUILD/.nvcc"
+  note_nvcc "$NVCC_PATH"
 }
 
 # A tool from Debian's package of the same name.

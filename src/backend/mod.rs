@@ -10,6 +10,7 @@ pub mod wrap;
 
 pub use select::{current, device, epoch, forget_lookups};
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::error::Result;
@@ -91,6 +92,18 @@ pub type HostKernel = unsafe extern "C" fn(params: *const libc::c_void, begin: i
 pub struct Kernel {
     pub name: &'static str,
     pub host: HostKernel,
+}
+
+static KERNELS: OnceLock<&'static [&'static [Kernel]]> = OnceLock::new();
+
+/// The operators register every kernel that they launch, before the first use of the backend: a driver that cannot list
+/// what the fatbin holds loads them by name, and leaves none to its first launch.
+pub fn set_kernels(kernels: &'static [&'static [Kernel]]) {
+    let _ = KERNELS.set(kernels);
+}
+
+fn registered_kernels() -> &'static [&'static [Kernel]] {
+    KERNELS.get().copied().unwrap_or_default()
 }
 
 /// The most bytes that a parameter block may have (the least that every CUDA architecture takes).

@@ -10,6 +10,7 @@ use super::structs::cvc_log_fn;
 use crate::error::{Error, Result, Status};
 use crate::object;
 use crate::observe::{log, process};
+use crate::op;
 
 thread_local! {
     static LAST_ERROR: RefCell<String> = const { RefCell::new(String::new()) };
@@ -26,6 +27,7 @@ fn set_up() {
         // SAFETY: the handler only stores a flag.
         unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
         object::install_hooks();
+        op::install_kernels();
     });
 }
 

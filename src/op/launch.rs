@@ -17,12 +17,17 @@ pub fn rows<P: ParameterBlock>(
         return Ok(());
     }
     let device = params.device_launch();
+    debug_assert!(
+        crate::op::is_listed(device.kernel),
+        "kernel {} is not in the list of those that are loaded",
+        device.kernel.name
+    );
     let launch = Launch {
         kernel: device.kernel,
         params: params.as_bytes(),
         items,
         items_per_task,
-        grid: device.grid,
+        grid: device.grid()?,
         block: BLOCK,
         shared_bytes: device.shared_bytes,
         ranges,

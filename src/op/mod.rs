@@ -22,3 +22,29 @@ pub mod resize_store;
 pub mod resize_table;
 mod var_shape;
 pub mod view;
+
+use crate::backend::{self, Kernel};
+
+/// Every kernel that operators launch.
+static KERNELS: [&[Kernel]; 9] = [
+    &convert_to_params::CONVERT_TO_KERNELS,
+    &flip_params::FLIP_KERNELS,
+    &flip_params::FLIP_VAR_SHAPE_KERNELS,
+    &normalize_params::NORMALIZE_KERNELS,
+    &normalize_params::NORMALIZE_VAR_SHAPE_KERNELS,
+    &nv12_params::NV12_KERNELS,
+    &preprocess_params::PREPROCESS_KERNELS,
+    &reformat_params::REFORMAT_KERNELS,
+    &resize_params::RESIZE_KERNELS,
+];
+
+/// Tells the backend which kernels a device has to load before the first launch.
+pub fn install_kernels() {
+    backend::set_kernels(&KERNELS);
+}
+
+/// Whether the kernel is one of those.
+fn is_listed(kernel: &'static Kernel) -> bool {
+    let listed = |kernels: &&[Kernel]| kernels.iter().any(|other| std::ptr::eq(other, kernel));
+    KERNELS.iter().any(listed)
+}

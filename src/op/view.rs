@@ -7,8 +7,10 @@ use crate::fail;
 use crate::op::device_launch::DeviceLaunch;
 
 /// Mirrors `cvc_view` in `cuda/view.cuh`: element (n, c, h, w) lies at `data` plus the sum of index times stride. Strides
-/// are bytes and may be anything, also zero or negative. A vector type's lanes are channels here: `stride_c` is then one
-/// lane's bytes. Addresses and strides must be multiples of the element's size (the host would not need it).
+/// are bytes and may be zero or negative. A vector type's lanes are channels here: `stride_c` is then one lane's bytes.
+///
+/// The address and the strides are multiples of a lane's bytes, as `object` demands of every tensor and image
+/// (`Dtype::alignment`), and kernels may count on it. That some of them would do with less is no promise.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {

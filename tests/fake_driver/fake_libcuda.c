@@ -44,6 +44,7 @@ static struct setting settings[] = {
     {"virtual_memory", 1}, {"streams", 0},     {"events", 0},        {"libraries", 0},
     {"physical", 0},       {"reserved", 0},    {"captures", 0},      {"broken", 0},
     {"lazy_loads", 0},     {"rows", 0},        {"waits", 0},
+    {"full_queues", 0},
 };
 
 long *setting(const char *name) {

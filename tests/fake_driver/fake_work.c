@@ -273,6 +273,12 @@ unsigned cuStreamWaitValue32_v2(struct stream *handle, uint64_t word, uint32_t v
   STREAM(handle);
   if (flags || word % 4)
     return INVALID_VALUE;
+  // A full queue takes no more before something leaves it. One that never does is given up.
+  for (int i = 0; *setting("full_queues") && !done(&stream->gates); i++) {
+    if (i == 40000)
+      return OUT_OF_MEMORY;
+    usleep(50);
+  }
   struct gates one = {.count = 1, .gate = {{(const volatile uint32_t *)word, value}}};
   pthread_mutex_lock(&mutex);
   add_gates(&stream->gates, &one);

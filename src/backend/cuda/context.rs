@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::codes;
 use super::driver::{Driver, Handle};
-use super::kernels::KernelSet;
+use super::kernels::{Image, KernelSet};
 use super::latch::Latches;
 use super::memory::Memory;
 use crate::backend::{select, DeviceInfo, LEAST_SHARED_BYTES};
@@ -39,10 +39,13 @@ pub struct Device {
     pub block_shared_bytes: u32,
     /// Whether the virtual memory calls work here.
     pub virtual_memory: bool,
-    image: &'static [u8],
+    image: Image,
     pub memory: Memory,
     pub latches: Latches,
+    /// The primary context, once retained, which is for good.
+    primary: OnceLock<Handle>,
     ready: OnceLock<Ready>,
+    /// Held while either of the two is set.
     initialising: Mutex<()>,
     /// The first error after which nothing of the context works.
     lost: OnceLock<String>,
@@ -58,7 +61,7 @@ pub struct Ready {
 }
 
 impl Device {
-    pub fn open(driver: &'static Driver, ordinal: i32, image: &'static [u8]) -> Result<Device> {
+    pub fn open(driver: &'static Driver, ordinal: i32, image: Image) -> Result<Device> {
         let plain = Plain { driver };
         let mut handle = 0;
         let mut name = [0u8; 256];
@@ -115,6 +118,7 @@ impl Device {
             image,
             memory: Memory::default(),
             latches: Latches::default(),
+            primary: OnceLock::new(),
             ready: OnceLock::new(),
             initialising: Mutex::new(()),
             lost: OnceLock::new(),
@@ -168,16 +172,24 @@ impl Device {
         }
     }
 
-    /// The primary context, if the backend holds it already.
+    /// The primary context, if the backend has initialised it already.
     pub fn ready_context(&self) -> Option<Handle> {
         self.ready.get().map(|ready| ready.context)
     }
 
-    /// The primary context, if anybody in the process has made it; it is not made here.
+    /// Whether the context is this device's primary one.
+    pub fn is_primary(&self, context: Handle) -> Result<bool> {
+        match self.primary.get() {
+            Some(primary) => Ok(*primary == context),
+            None => Ok(self.active_context()? == Some(context)),
+        }
+    }
+
+    /// The primary context, if anybody in the process has made it; it is not made here, and nothing is loaded into it.
     pub fn active_context(&self) -> Result<Option<Handle>> {
         self.check_lost()?;
-        if let Some(ready) = self.ready.get() {
-            return Ok(Some(ready.context));
+        if let Some(primary) = self.primary.get() {
+            return Ok(Some(*primary));
         }
         let (mut flags, mut active) = (0, 0);
         // SAFETY: both are writable.
@@ -190,7 +202,21 @@ impl Device {
         if active == 0 {
             return Ok(None);
         }
-        self.initialise().map(|ready| Some(ready.context))
+        let _guard = self.initialising.lock();
+        self.retain().map(Some)
+    }
+
+    /// The primary context, made where there is none. The caller holds `initialising`.
+    fn retain(&self) -> Result<Handle> {
+        if let Some(primary) = self.primary.get() {
+            return Ok(*primary);
+        }
+        // A capture that another thread runs must survive this.
+        let _relaxed = Relaxed::enter(self)?;
+        let mut context = 0;
+        // SAFETY: `context` is writable. The reference taken here is kept for the life of the process.
+        unsafe { call!(self, cuDevicePrimaryCtxRetain(&mut context, self.handle))? };
+        Ok(*self.primary.get_or_init(|| context))
     }
 
     /// Retains the primary context and loads every kernel into it.
@@ -214,9 +240,7 @@ impl Device {
                 )?;
             }
         }
-        let mut context = 0;
-        // SAFETY: `context` is writable. The reference taken here is kept for the life of the process.
-        unsafe { call!(self, cuDevicePrimaryCtxRetain(&mut context, self.handle))? };
+        let context = self.retain()?;
         let ready = self.ready.get_or_init(|| Ready {
             context,
             granularity: (granularity as u64).max(super::memory::CHUNK_BYTES),
@@ -312,6 +336,38 @@ impl Plain {
         unsafe { call!(self, cuCtxGetCurrent(&mut current))? };
         Ok(current)
     }
+
+    /// Makes a context that lives current for this thread until the visit ends.
+    pub fn visit(&self, context: Handle) -> Result<Visit> {
+        let previous = self.current_context()?;
+        // SAFETY: the caller says that the context lives.
+        unsafe { call!(self, cuCtxSetCurrent(context))? };
+        Ok(Visit {
+            driver: self.driver,
+            previous,
+        })
+    }
+
+    /// The `CUdevice` of the current context.
+    pub fn current_device(&self) -> Result<i32> {
+        let mut handle = 0;
+        // SAFETY: `handle` is writable.
+        unsafe { call!(self, cuCtxGetDevice(&mut handle))? };
+        Ok(handle)
+    }
+}
+
+/// Another context, current for this thread for a question; the one before comes back at the end.
+pub struct Visit {
+    driver: &'static Driver,
+    previous: Handle,
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        // SAFETY: this context, or none, was current when the visit began. A failure leaves the other.
+        unsafe { (self.driver.cuCtxSetCurrent)(self.previous) };
+    }
 }
 
 /// What each of two blocks can have, of which the driver keeps 1 KiB for itself; or what every device has for one block.
@@ -357,7 +413,7 @@ impl<'a> Session<'a> {
         let _guard = ready.loading.lock();
         if ready.kernels.get().is_none() {
             let _relaxed = self.relaxed()?;
-            let loaded = KernelSet::load(self, self.device.image);
+            let loaded = KernelSet::load(self, &self.device.image);
             if let Err(error) = &loaded {
                 // What may pass, such as a lack of memory, is tried again by the next launch.
                 if error.status != Status::NoKernelImage {

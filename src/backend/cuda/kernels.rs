@@ -22,9 +22,17 @@ struct Aligned<T: ?Sized>(T);
 
 /// The fatbin of every kernel; empty in a build without nvcc.
 #[cfg(not(cvc_no_kernels))]
-pub static IMAGE: &[u8] = &Aligned(*include_bytes!(env!("CVC_FATBIN"))).0;
+pub static FATBIN: &[u8] = &Aligned(*include_bytes!(env!("CVC_FATBIN"))).0;
 #[cfg(cvc_no_kernels)]
-pub static IMAGE: &[u8] = &[];
+pub static FATBIN: &[u8] = &[];
+
+/// What each device loads.
+#[derive(Clone, Copy)]
+pub struct Image {
+    pub fatbin: &'static [u8],
+    /// The kernels that will be launched: what to load where the driver cannot list those of the fatbin.
+    pub kernels: &'static [&'static [Kernel]],
+}
 
 /// Dynamic shared memory that a launch may have without asking for more first.
 const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
@@ -63,19 +71,19 @@ impl KernelSet {
     /// Loads the image and every kernel in it, so that no first launch has to.
     ///
     /// Errors: `NoKernelImage` where the build has no image or the image has none for this device.
-    pub fn load(session: &Session, image: &'static [u8]) -> Result<KernelSet> {
-        if image.is_empty() {
+    pub fn load(session: &Session, image: &Image) -> Result<KernelSet> {
+        if image.fatbin.is_empty() {
             fail!(
                 Status::NoKernelImage,
                 "this libcvc was built without CUDA kernels; build it with nvcc 13 on the PATH or in NVCC"
             );
         }
         let mut library = 0;
-        // SAFETY: the image is whole, aligned and static; no options are passed.
+        // SAFETY: the fatbin is whole, aligned and static; no options are passed.
         let code = unsafe {
             (session.driver.cuLibraryLoadData)(
                 &mut library,
-                image.as_ptr().cast::<c_void>(),
+                image.fatbin.as_ptr().cast::<c_void>(),
                 std::ptr::null_mut(),
                 std::ptr::null_mut(),
                 0,
@@ -90,7 +98,7 @@ impl KernelSet {
             slots: (0..SLOTS).map(|_| Slot::default()).collect(),
             by_name: Mutex::new(HashMap::new()),
         };
-        match set.load_all(session) {
+        match set.load_all(session, image.kernels) {
             Ok(()) => Ok(set),
             Err(error) => {
                 // SAFETY: nothing of the library was handed out.
@@ -100,15 +108,15 @@ impl KernelSet {
         }
     }
 
-    /// Loads what the library holds. A driver that cannot list it loads each kernel when it is first asked for.
-    fn load_all(&self, session: &Session) -> Result<()> {
+    /// Loads what the library holds; `kernels` of it where the driver (before CUDA 12.4) cannot list it.
+    fn load_all(&self, session: &Session, kernels: &[&[Kernel]]) -> Result<()> {
         let driver = session.driver;
         let (Some(count_kernels), Some(enumerate), Some(get_name)) = (
             driver.cuLibraryGetKernelCount,
             driver.cuLibraryEnumerateKernels,
             driver.cuKernelGetName,
         ) else {
-            return Ok(());
+            return self.load_named(session, kernels);
         };
         let mut count = 0;
         // SAFETY: the library is loaded and `count` is writable.
@@ -132,6 +140,20 @@ impl KernelSet {
                 .into_owned();
             let function = Function::load(session, kernel)?;
             self.by_name.lock().insert(name, Arc::new(function));
+        }
+        Ok(())
+    }
+
+    fn load_named(&self, session: &Session, kernels: &[&[Kernel]]) -> Result<()> {
+        let mut by_name = self.by_name.lock();
+        for kernel in kernels.iter().copied().flatten() {
+            if by_name.contains_key(kernel.name) {
+                continue;
+            }
+            // One that the image lacks is refused when it is launched.
+            if let Some(function) = self.load_one(session, kernel.name)? {
+                by_name.insert(kernel.name.to_string(), Arc::new(function));
+            }
         }
         Ok(())
     }
@@ -160,7 +182,13 @@ impl KernelSet {
     fn find_by_name(&self, session: &Session, kernel: &'static Kernel) -> Result<&Function> {
         let mut by_name = self.by_name.lock();
         if !by_name.contains_key(kernel.name) {
-            let function = self.load_one(session, kernel.name)?;
+            let Some(function) = self.load_one(session, kernel.name)? else {
+                fail!(
+                    Status::NoKernelImage,
+                    "the embedded image has no kernel named {}",
+                    kernel.name
+                );
+            };
             by_name.insert(kernel.name.to_string(), Arc::new(function));
         }
         let Some(function) = by_name.get(kernel.name) else {
@@ -191,7 +219,8 @@ impl KernelSet {
         self.find(kernel).is_some()
     }
 
-    fn load_one(&self, session: &Session, name: &str) -> Result<Function> {
+    /// Loads the kernel of that name; none where the image lacks it.
+    fn load_one(&self, session: &Session, name: &str) -> Result<Option<Function>> {
         let Ok(symbol) = CString::new(name) else {
             fail!(Status::Internal, "kernel name {name:?} contains a NUL byte");
         };
@@ -203,13 +232,10 @@ impl KernelSet {
             (session.driver.cuLibraryGetKernel)(&mut kernel, self.library, symbol.as_ptr())
         };
         if code == codes::NOT_FOUND {
-            fail!(
-                Status::NoKernelImage,
-                "the embedded image has no kernel named {name}"
-            );
+            return Ok(None);
         }
         check_image(session, code, "cuLibraryGetKernel")?;
-        Function::load(session, kernel)
+        Function::load(session, kernel).map(Some)
     }
 
     /// Launches one kernel with its parameter block.

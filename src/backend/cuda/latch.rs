@@ -48,6 +48,19 @@ impl Latches {
                 "latches need cuStreamWaitValue32_v2, which CUDA 11.7 brought; the host backend has them everywhere"
             );
         };
+        let (word, count, address) = self.take(session)?;
+        // Without the lock: this waits while the stream's queue is full, perhaps for a latch that is yet to be opened.
+        // SAFETY: the address is a word of a page that is never freed.
+        let code = unsafe { wait_value(stream, address, count, GREATER_OR_EQUAL) };
+        if let Err(error) = session.check(code, "cuStreamWaitValue32_v2") {
+            self.put_back(word);
+            return Err(error);
+        }
+        Ok(pack(session.device.ordinal, word, count))
+    }
+
+    /// A free word, the count that it shall reach and its address.
+    fn take(&self, session: &Session) -> Result<(u16, u32, u64)> {
         let mut page = self.page.lock();
         if page.is_none() {
             *page = Some(Page::allocate(session)?);
@@ -55,20 +68,34 @@ impl Latches {
         let Some(page) = page.as_mut() else {
             fail!(Status::Internal, "the page of latches vanished");
         };
-        let Some(&word) = page.free.last() else {
+        let Some(word) = page.free.pop() else {
             fail!(
                 Status::CapacityExceeded,
                 "{WORDS} latches are closed already"
             );
         };
-        let count = page.counts[usize::from(word)].wrapping_add(1);
-        let address = page.host as u64 + u64::from(word) * 4;
-        // SAFETY: the address is a word of a page that is never freed.
-        let code = unsafe { wait_value(stream, address, count, GREATER_OR_EQUAL) };
-        session.check(code, "cuStreamWaitValue32_v2")?;
-        page.free.pop();
+        // No latch has 0, the count of a word that never served; streams compare so that counts may wrap.
+        let count = page.counts[usize::from(word)].wrapping_add(1).max(1);
         page.counts[usize::from(word)] = count;
-        Ok(pack(session.device.ordinal, word, count))
+        Ok((word, count, page.host as u64 + u64::from(word) * 4))
+    }
+
+    /// A word that no stream waits for. Its count stays: the next latch of it waits for one more.
+    fn put_back(&self, word: u16) {
+        if let Some(page) = self.page.lock().as_mut() {
+            page.free.push(word);
+        }
+    }
+
+    /// As if every word had served `count` latches.
+    #[cfg(test)]
+    pub fn count_from(&self, count: u32) {
+        if let Some(page) = self.page.lock().as_mut() {
+            page.counts.fill(count);
+            for word in 0..WORDS as u16 {
+                page.word(word).store(count, Ordering::SeqCst);
+            }
+        }
     }
 
     /// Calls no driver function: it works on a lost context too.

@@ -21,8 +21,9 @@ use super::{
 };
 use crate::error::{Result, Status};
 use crate::fail;
-use context::{call, Device, Plain, Session};
-use driver::Driver;
+use context::{call, Device, Plain, Session, Visit};
+use driver::{Driver, Handle};
+use kernels::Image;
 
 /// Whether a driver is installed on this machine, working or not. May initialise it.
 pub fn driver_is_installed() -> bool {
@@ -38,10 +39,14 @@ pub struct CudaBackend {
 impl CudaBackend {
     /// Errors: `NoDriver`, `DriverTooOld`, `NoDevice`, each with what is missing.
     pub fn new() -> Result<CudaBackend> {
-        CudaBackend::with_driver(Driver::get()?, kernels::IMAGE)
+        let image = Image {
+            fatbin: kernels::FATBIN,
+            kernels: super::registered_kernels(),
+        };
+        CudaBackend::with_driver(Driver::get()?, image)
     }
 
-    fn with_driver(driver: &'static Driver, image: &'static [u8]) -> Result<CudaBackend> {
+    fn with_driver(driver: &'static Driver, image: Image) -> Result<CudaBackend> {
         let mut count = 0;
         let plain = Plain { driver };
         // SAFETY: `count` is writable.
@@ -85,22 +90,20 @@ impl CudaBackend {
         self.enter(device)
     }
 
-    /// The device of the thread's current context, and whether that is the device's primary one or there is none.
-    fn current(&self) -> Result<(&Device, bool)> {
+    /// The device of the thread's current context, and that context; without one, the first device and 0.
+    fn current(&self) -> Result<(&Device, Handle)> {
         let plain = Plain {
             driver: self.driver,
         };
         let context = plain.current_context()?;
         if context == 0 {
-            return Ok((self.device(0)?, true));
+            return Ok((self.device(0)?, 0));
         }
         let known = |device: &&Device| device.ready_context() == Some(context);
         if let Some(device) = self.devices.iter().find(known) {
-            return Ok((device, true));
+            return Ok((device, context));
         }
-        let mut handle = 0;
-        // SAFETY: a context is current and `handle` is writable.
-        unsafe { call!(plain, cuCtxGetDevice(&mut handle))? };
+        let handle = plain.current_device()?;
         let Some(device) = self.devices.iter().find(|device| device.is(handle)) else {
             fail!(
                 Status::InvalidDevice,
@@ -108,10 +111,7 @@ impl CudaBackend {
                 self.devices.len()
             );
         };
-        let primary = device
-            .active_context()
-            .is_ok_and(|active| active == Some(context));
-        Ok((device, primary))
+        Ok((device, context))
     }
 
     /// Some context for questions that any can answer: the thread's own, else that of a device in use, else one that
@@ -133,8 +133,8 @@ impl CudaBackend {
             return device.enter().map(AnyContext::Entered);
         }
         for device in self.devices.iter().filter(usable) {
-            if device.active_context()?.is_some() {
-                return device.enter().map(AnyContext::Entered);
+            if let Some(context) = device.active_context()? {
+                return plain.visit(context).map(AnyContext::Visited);
             }
         }
         // Only lost devices: say so.
@@ -148,6 +148,7 @@ enum AnyContext<'a> {
     Current,
     /// Held for its end.
     Entered(#[allow(dead_code)] Session<'a>),
+    Visited(#[allow(dead_code)] Visit),
     NoContext,
 }
 
@@ -219,8 +220,8 @@ impl Backend for CudaBackend {
     fn stream_identify(&self, stream: StreamHandle) -> Result<StreamIdentity> {
         stream::check_stream(stream)?;
         if stream::is_default(stream) {
-            let (device, primary) = self.current()?;
-            if !primary {
+            let (device, context) = self.current()?;
+            if context != 0 && !device.is_primary(context)? {
                 fail!(
                     Status::InvalidStream,
                     "stream {stream:#x} is the default stream of a context that is not device {}'s primary one; \

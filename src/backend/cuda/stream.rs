@@ -75,22 +75,24 @@ pub fn default_identity(stream: StreamHandle, device: i32) -> StreamIdentity {
     StreamIdentity { id, device }
 }
 
-/// The device whose primary context this is, made by us or by others.
-pub fn device_of_context(devices: &[Device], context: usize) -> Result<Option<&Device>> {
+/// The device whose primary context this is, made by us or by others. No other device is asked.
+fn device_of_context<'a>(
+    plain: &Plain,
+    devices: &'a [Device],
+    context: usize,
+) -> Result<Option<&'a Device>> {
     let known = |device: &&Device| device.ready_context() == Some(context);
     if let Some(device) = devices.iter().find(known) {
         return Ok(Some(device));
     }
-    let mut failure = None;
-    for device in devices {
-        match device.active_context() {
-            Ok(Some(active)) if active == context => return Ok(Some(device)),
-            Err(error) if error.status != Status::ContextLost => failure = Some(error),
-            _ => {}
-        }
+    // The stream lives, and so does its context.
+    let handle = plain
+        .visit(context)
+        .and_then(|_visit| plain.current_device())?;
+    match devices.iter().find(|device| device.is(handle)) {
+        Some(device) if device.is_primary(context)? => Ok(Some(device)),
+        _ => Ok(None),
     }
-    // It may be the context of a device that could not be asked.
-    failure.map_or(Ok(None), Err)
 }
 
 /// Who a created stream's handle names. Some context has to be current, whichever it is.
@@ -104,7 +106,7 @@ pub fn identify(
     let mut context = 0;
     // SAFETY: the caller keeps the stream alive; `context` is writable.
     unsafe { call!(plain, cuStreamGetCtx(stream, &mut context))? };
-    let Some(device) = device_of_context(devices, context)? else {
+    let Some(device) = device_of_context(&plain, devices, context)? else {
         fail!(
             Status::InvalidStream,
             "stream {stream:#x} belongs to context {context:#x}, which is no device's primary context; expected a \

@@ -249,8 +249,59 @@ fn streams_of_other_contexts_are_refused() {
 }
 
 #[test]
+fn a_primary_context_that_cannot_be_retained_says_why() {
+    let fake = Fake::new();
+    fake.control
+        .set_current(fake.control.of_device("fake_runtime_context", 1));
+    fake.control.fail("cuDevicePrimaryCtxRetain", 0, 1, 2);
+    assert_eq!(fake.backend.current_device(), Ok(1), "it needs no context");
+    let error = refused(fake.backend.stream_identify(0), Status::OutOfMemory);
+    mentions(&error, &["cuDevicePrimaryCtxRetain", "device 1"]);
+    let identity = fake.backend.stream_identify(0).expect("it passed");
+    assert_eq!(identity.device, 1);
+}
+
+#[test]
+fn asking_who_a_stream_is_initialises_its_own_device_alone() {
+    let fake = Fake::with(Version::Cuda13, &[("devices", 4)]);
+    for device in 0..4 {
+        fake.control.of_device("fake_runtime_context", device);
+    }
+    let retained = || fake.control.calls("cuDevicePrimaryCtxRetain");
+    fake.control
+        .set_current(fake.control.of_device("fake_runtime_context", 1));
+    let stream = fake.control.of_device("fake_runtime_stream", 3);
+    let identity = fake.backend.stream_identify(stream).expect("it lives");
+    assert_eq!(identity.device, 3);
+    assert_eq!((retained(), fake.control.get("libraries")), (1, 1));
+    let foreign = fake.control.of_device("fake_foreign_stream", 2);
+    refused(fake.backend.stream_identify(foreign), Status::InvalidStream);
+    assert_eq!((retained(), fake.control.get("libraries")), (2, 1));
+    assert_eq!(
+        fake.control.current(),
+        fake.control.of_device("fake_runtime_context", 1)
+    );
+}
+
+#[test]
+fn a_thread_without_a_context_asks_in_one_that_is_there_and_loads_nothing_into_it() {
+    let fake = Fake::with(Version::Cuda13, &[("devices", 3)]);
+    fake.control.of_device("fake_runtime_context", 0);
+    let stream = fake.control.of_device("fake_runtime_stream", 2);
+    let identity = fake.backend.stream_identify(stream).expect("it lives");
+    assert_eq!(identity.device, 2);
+    assert_eq!(fake.control.get("libraries"), 1);
+    assert_eq!(fake.control.calls("cuDevicePrimaryCtxRetain"), 2);
+    assert_eq!(fake.control.current(), 0);
+    // Its first use loads them, into the context that is held already.
+    fake.backend.stream_create(0, false).expect("a stream");
+    assert_eq!(fake.control.get("libraries"), 2);
+    assert_eq!(fake.control.calls("cuDevicePrimaryCtxRetain"), 2);
+}
+
+#[test]
 fn after_a_fault_every_call_names_the_first_cause_and_releases_succeed() {
-    for code in [214, 700, 702, 715, 716, 717, 718, 719, 999] {
+    for code in [214, 700, 702, 715, 716, 717, 718, 719, 911, 999] {
         let fake = Fake::new();
         let everything = Everything::new(&fake.backend, 0);
         let large = fake.backend.memory_allocate(0, 4 << 20).expect("memory");

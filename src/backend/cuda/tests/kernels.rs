@@ -23,6 +23,9 @@ static MISSING: Kernel = Kernel {
     host: no_host_kernel,
 };
 
+/// As the operators register theirs, with one that the image lacks.
+pub static ALL: [&[Kernel]; 3] = [&[STORE, STORE_TOO], &[MISSING], &[WIDE]];
+
 /// Launches and gives what the kernel stored.
 fn store(
     fake: &Fake,
@@ -59,9 +62,6 @@ fn all_kernels_are_loaded_before_the_first_launch_and_found_once() {
         assert!(kernels.has_slot(&STORE) && kernels.has_slot(&STORE_TOO));
         assert!(!kernels.has_slot(&WIDE));
         drop(session);
-        let loads = fake.control.calls("cuLibraryGetKernel");
-        let searches = if let Version::Cuda12 = version { 2 } else { 0 };
-        assert_eq!(loads, searches);
         let before = fake.control.calls("");
         let params = Params {
             address: 0,
@@ -77,6 +77,31 @@ fn all_kernels_are_loaded_before_the_first_launch_and_found_once() {
             "the context and the launch"
         );
         assert!(current > before);
+    }
+}
+
+#[test]
+fn a_devices_first_use_loads_its_kernels_and_a_launch_none() {
+    for version in [Version::Cuda12, Version::Cuda13] {
+        let fake = Fake::with(version, &[]);
+        let loads = || {
+            ["cuKernelGetFunction", "cuFuncLoad", "cuFuncGetAttribute"]
+                .map(|function| fake.control.calls(function))
+        };
+        let searches = || fake.control.calls("cuLibraryGetKernel");
+        fake.backend.stream_create(0, false).expect("a stream");
+        let (before, searched) = (loads(), searches());
+        assert_eq!(before[0], 2, "both of the image");
+        assert_eq!(before[1] + before[2], 2);
+        assert_eq!(store(&fake, 0, &STORE, 71, 0), Ok(71));
+        assert_eq!(store(&fake, 0, &STORE_TOO, 72, 0), Ok(72));
+        // The fake driver of CUDA 12 cannot tell that the block is too short, and takes it.
+        if let Version::Cuda12 = version {
+            assert_eq!(store(&fake, 0, &WIDE, 73, 0), Ok(73));
+        }
+        assert_eq!(loads(), before);
+        assert_eq!(searches(), searched);
+        refused(store(&fake, 0, &MISSING, 1, 0), Status::NoKernelImage);
     }
 }
 
@@ -177,8 +202,7 @@ fn a_lack_of_memory_while_loading_passes() {
 #[test]
 fn a_build_without_kernels_and_an_unknown_kernel_say_so() {
     let control = Control::new(Version::Cuda13);
-    let driver: &'static Driver = Box::leak(Box::new(control.open().expect("it works")));
-    let backend = CudaBackend::with_driver(driver, &[]).expect("it works");
+    let backend = control.backend_with(&[]).expect("it works");
     let fake = Fake { control, backend };
     let error = refused(store(&fake, 0, &STORE, 1, 0), Status::NoKernelImage);
     mentions(&error, &["without CUDA kernels", "nvcc"]);

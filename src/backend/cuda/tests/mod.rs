@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 use super::driver::{Driver, FLOOR_CUDA_12};
+use super::kernels::Image;
 use super::library::Library;
 use super::CudaBackend;
 use crate::error::{Error, Result, Status};
@@ -24,7 +25,7 @@ const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake_driver");
 struct Aligned([u8; 16]);
 static ALIGNED: Aligned = Aligned(*b"FAKE fatbin.....");
 /// What the fake driver takes for a fatbin.
-static IMAGE: &[u8] = &ALIGNED.0;
+static FATBIN: &[u8] = &ALIGNED.0;
 
 /// Which driver the fake one stands for.
 #[derive(Clone, Copy)]
@@ -93,8 +94,13 @@ impl Control {
     }
 
     fn backend(&self) -> Result<CudaBackend> {
+        self.backend_with(FATBIN)
+    }
+
+    fn backend_with(&self, fatbin: &'static [u8]) -> Result<CudaBackend> {
         let driver: &'static Driver = Box::leak(Box::new(self.open()?));
-        CudaBackend::with_driver(driver, IMAGE)
+        let kernels = &kernels::ALL;
+        CudaBackend::with_driver(driver, Image { fatbin, kernels })
     }
 
     /// A control function of the fake driver, as `F`.

@@ -151,6 +151,45 @@ fn a_latch_opens_once_and_its_word_serves_again() {
 }
 
 #[test]
+fn latches_work_on_when_their_counts_wrap() {
+    let fake = Fake::new();
+    let backend = &fake.backend;
+    let stream = backend.stream_create(0, false).expect("a stream");
+    let latch = backend.latch_create(0, stream).expect("a latch");
+    backend.latch_open(latch).expect("it is closed");
+    assert_eq!(backend.stream_query(0, stream), Ok(true));
+    let device = backend.device(0).expect("it is there");
+    device.latches.count_from(u32::MAX - 1);
+    for _ in 0..4 {
+        let latch = backend.latch_create(0, stream).expect("a latch");
+        assert_eq!(backend.stream_query(0, stream), Ok(false));
+        backend.latch_open(latch).expect("it is closed");
+        assert_eq!(backend.stream_query(0, stream), Ok(true));
+    }
+}
+
+#[test]
+fn a_latch_opens_while_another_waits_for_room_in_its_queue() {
+    let fake = Fake::new();
+    let backend = &fake.backend;
+    let stream = backend.stream_create(0, false).expect("a stream");
+    let first = backend.latch_create(0, stream).expect("a latch");
+    fake.control.set("full_queues", 1);
+    let second = std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| backend.latch_create(0, stream));
+        while fake.control.calls("cuStreamWaitValue32_v2") == 1 {
+            std::thread::yield_now();
+        }
+        backend.latch_open(first).expect("it is closed");
+        waiter.join().expect("the thread ends")
+    });
+    let second = second.expect("there is room once the first is open");
+    assert_eq!(backend.stream_query(0, stream), Ok(false));
+    backend.latch_open(second).expect("it is closed");
+    assert_eq!(backend.stream_query(0, stream), Ok(true));
+}
+
+#[test]
 fn elapsed_time_needs_two_passed_timing_events() {
     for version in [Version::Cuda12, Version::Cuda13] {
         let fake = Fake::with(version, &[]);
