@@ -153,7 +153,7 @@ def capture(stream: Stream) -> Iterator[None]:
     Raises:
         cvc.CapturingError: the stream captures already.
         cvc.InvalidStreamError: the legacy stream, which cannot capture.
-        cvc.NotSupportedError: `instrument(captures=True)` was not asked for, or the backend is CUDA.
+        cvc.NotSupportedError: nobody asked by `instrument(captures=True)`, or the backend is CUDA.
     """
     lib.cvc_host_capture_begin(int(stream))
     try:
