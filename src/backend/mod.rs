@@ -96,7 +96,7 @@ pub struct Kernel {
 
 static KERNELS: OnceLock<&'static [&'static [Kernel]]> = OnceLock::new();
 
-/// The operators register every kernel that they launch, before the first use of the backend: a driver that cannot list
+/// The operators register every kernel that they launch, before a device is first used: a driver that cannot list
 /// what the fatbin holds loads them by name, and leaves none to its first launch.
 pub fn set_kernels(kernels: &'static [&'static [Kernel]]) {
     let _ = KERNELS.set(kernels);

@@ -30,8 +30,9 @@ pub static FATBIN: &[u8] = &[];
 #[derive(Clone, Copy)]
 pub struct Image {
     pub fatbin: &'static [u8],
-    /// The kernels that will be launched: what to load where the driver cannot list those of the fatbin.
-    pub kernels: &'static [&'static [Kernel]],
+    /// Gives the kernels that will be launched: what to load where the driver cannot list those of the fatbin. Asked when
+    /// a device is first used, since the backend may be chosen before they are registered.
+    pub kernels: fn() -> &'static [&'static [Kernel]],
 }
 
 /// Dynamic shared memory that a launch may have without asking for more first.
@@ -98,7 +99,7 @@ impl KernelSet {
             slots: (0..SLOTS).map(|_| Slot::default()).collect(),
             by_name: Mutex::new(HashMap::new()),
         };
-        match set.load_all(session, image.kernels) {
+        match set.load_all(session, (image.kernels)()) {
             Ok(()) => Ok(set),
             Err(error) => {
                 // SAFETY: nothing of the library was handed out.

@@ -41,7 +41,7 @@ impl CudaBackend {
     pub fn new() -> Result<CudaBackend> {
         let image = Image {
             fatbin: kernels::FATBIN,
-            kernels: super::registered_kernels(),
+            kernels: super::registered_kernels,
         };
         CudaBackend::with_driver(Driver::get()?, image)
     }

@@ -99,8 +99,11 @@ impl Control {
 
     fn backend_with(&self, fatbin: &'static [u8]) -> Result<CudaBackend> {
         let driver: &'static Driver = Box::leak(Box::new(self.open()?));
-        let kernels = &kernels::ALL;
-        CudaBackend::with_driver(driver, Image { fatbin, kernels })
+        let image = Image {
+            fatbin,
+            kernels: || &kernels::ALL,
+        };
+        CudaBackend::with_driver(driver, image)
     }
 
     /// A control function of the fake driver, as `F`.
