@@ -226,7 +226,9 @@ int main(void) {
   RUN(flip);
   RUN(pillow_resize);
   RUN(normalize);
-  RUN(dropped_batches_are_reused_behind_a_busy_stream);
+  // Under initcheck a copy to a held stream waits, see benches/gpu/initcheck_waits.cu.
+  if (!getenv("CVC_COPIES_WAIT"))
+    RUN(dropped_batches_are_reused_behind_a_busy_stream);
   RUN(arguments_that_do_not_agree);
   return CHECK_END();
 }
