@@ -198,7 +198,10 @@ static void *all_say_lost(void *unused) {
   return unused;
 }
 
-static void the_other_device_works(void) {
+// A fault of one device's context ends all others of the process too (driver 580.159.04, on two H200: even a
+// context that was made before gives the fault's code to every call), so the library cannot do more than say
+// so.
+static void the_other_device_works_or_says_lost(void) {
   const int64_t shape[4] = {1, 8, 8, 3};
   cvc_tensor_desc_t desc = tensor_desc(CVC_DTYPE_U8, "NHWC", 4, shape);
   cvc_stream_t stream = NULL;
@@ -206,7 +209,12 @@ static void the_other_device_works(void) {
   unsigned char in[192], out[192];
   desc.device = 1;
   fill_noise(in, sizeof in, 1);
-  REQUIRE_OK(cvc_stream_create(1, 0, &stream));
+  if (cvc_stream_create(1, 0, &stream) != CVC_STATUS_OK) {
+    CHECK_STATUS(cvc_stream_create(1, 0, &stream), CVC_STATUS_CONTEXT_LOST);
+    CHECK_STATUS(cvc_tensor_create(here.cache, &desc, CVC_STREAM_NONE, &tensor), CVC_STATUS_CONTEXT_LOST);
+    CHECK(stream == NULL && tensor == NULL);
+    return;
+  }
   REQUIRE_OK(cvc_tensor_create(here.cache, &desc, stream, &tensor));
   put(stream, tensor, in);
   CHECK_OK(cvc_op_flip(stream, tensor, tensor, 0));
@@ -251,7 +259,7 @@ static int child(const char *kernel, const char *first) {
   CHECK_STATUS(stream_create(), CVC_STATUS_CONTEXT_LOST);
   CHECK_STATUS(stats(), CVC_STATUS_CONTEXT_LOST);
   if (two_devices())
-    the_other_device_works();
+    the_other_device_works_or_says_lost();
   return CHECK_END();
 }
 

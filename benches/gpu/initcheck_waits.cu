@@ -1,7 +1,7 @@
-// Why initcheck does not run tests that hold a stream: under it an asynchronous copy from the host to a
-// stream that waits for a word of pinned memory does not come back before the wait is over, as it does
-// without the tool, so that the thread that would write the word never gets there. Prints how long the copy
-// kept its caller; the word is written after half a second by another thread.
+// Why initcheck does not run tests that queue much behind a held stream: under it a call that queues work
+// waits, at some number of calls, for what is queued before; without the tool it does not. Such a test opens
+// the latch later on the same thread, and would never get there. Prints the first call that waited; the latch
+// is opened by another thread after half a second.
 //
 //   nvcc initcheck_waits.cu -o initcheck_waits -lcuda && ./initcheck_waits
 //   compute-sanitizer --tool initcheck ./initcheck_waits
@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #define CHECK(call)                                                                                          \
@@ -16,38 +17,79 @@
     const CUresult status = (call);                                                                          \
     if (status != CUDA_SUCCESS) {                                                                            \
       std::printf(#call " gave %d\n", static_cast<int>(status));                                             \
-      return 1;                                                                                              \
+      std::exit(1);                                                                                          \
     }                                                                                                        \
   } while (0)
 
-int main() {
+static const char text[] = ".version 6.4\n"
+                           ".target sm_75\n"
+                           ".address_size 64\n"
+                           ".visible .entry write(.param .u64 to) {\n"
+                           "  .reg .b64 %to;\n"
+                           "  .reg .b32 %one;\n"
+                           "  ld.param.u64 %to, [to];\n"
+                           "  mov.u32 %one, 1;\n"
+                           "  st.global.u32 [%to], %one;\n"
+                           "  ret;\n"
+                           "}\n";
+
+static CUstream stream;
+static CUdeviceptr word_there;
+static volatile unsigned *word;
+
+template <class Queue> static void look(const char *what, Queue queue) {
   using clock = std::chrono::steady_clock;
+  constexpr int most = 400;
+  int waited = 0;
+  *word = 0;
+  CHECK(cuStreamWaitValue32(stream, word_there, 1, CU_STREAM_WAIT_VALUE_EQ));
+  std::thread opener([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    *word = 1;
+  });
+  for (int i = 1; i <= most && *word == 0; ++i) {
+    const clock::time_point before = clock::now();
+    CHECK(queue());
+    const std::chrono::duration<double, std::milli> kept = clock::now() - before;
+    if (waited == 0 && kept.count() > 100) {
+      waited = i;
+    }
+  }
+  opener.join();
+  CHECK(cuStreamSynchronize(stream));
+  if (waited != 0) {
+    std::printf("%s: number %d waited\n", what, waited);
+  } else {
+    std::printf("%s: none of %d waited\n", what, most);
+  }
+}
+
+int main() {
+  static char bytes[1 << 16];
   CUdevice device;
   CUcontext context;
-  CUstream stream;
-  CUdeviceptr word_there, memory;
-  void *word = nullptr;
-  char bytes[256] = {};
+  CUmodule module;
+  CUfunction kernel;
+  CUdeviceptr memory;
+  void *page = nullptr;
   CHECK(cuInit(0));
   CHECK(cuDeviceGet(&device, 0));
   CHECK(cuDevicePrimaryCtxRetain(&context, device));
   CHECK(cuCtxSetCurrent(context));
   CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  CHECK(cuMemHostAlloc(&word, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
-  CHECK(cuMemHostGetDevicePointer(&word_there, word, 0));
+  CHECK(cuMemHostAlloc(&page, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+  CHECK(cuMemHostGetDevicePointer(&word_there, page, 0));
+  word = static_cast<unsigned *>(page);
   CHECK(cuMemAlloc(&memory, sizeof bytes));
-  volatile unsigned *const flag = static_cast<unsigned *>(word);
-  *flag = 0;
-  CHECK(cuStreamWaitValue32(stream, word_there, 1, CU_STREAM_WAIT_VALUE_EQ));
-  std::thread opener([flag] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    *flag = 1;
-  });
-  const clock::time_point before = clock::now();
-  CHECK(cuMemcpyHtoDAsync(memory, bytes, sizeof bytes, stream));
-  const std::chrono::duration<double, std::milli> kept = clock::now() - before;
-  opener.join();
+  CHECK(cuModuleLoadData(&module, text));
+  CHECK(cuModuleGetFunction(&kernel, module, "write"));
+  void *arguments[] = {&memory};
+  const auto launch = [&] { return cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr); };
+  CHECK(launch());
   CHECK(cuStreamSynchronize(stream));
-  std::printf("the copy kept its caller for %.3f ms\n", kept.count());
+  look("launches", launch);
+  look("copies of 64 KiB from the host",
+       [&] { return cuMemcpyHtoDAsync(memory, bytes, sizeof bytes, stream); });
+  look("copies of 256 bytes from the host", [&] { return cuMemcpyHtoDAsync(memory, bytes, 256, stream); });
   return 0;
 }
