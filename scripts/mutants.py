@@ -9,6 +9,7 @@ mutant's name; a second run tries those that are not there yet, and the survivor
 
 import argparse
 import concurrent.futures
+import functools
 import json
 import os
 import pathlib
@@ -41,6 +42,25 @@ TESTS = [
     "captures",
     "memory_pressure",
     "operators",
+]
+# What these miss, the tests of the C interface (of build/c_tests) and of the package are asked.
+C_TESTS = [
+    "cache",
+    "tensor",
+    "image",
+    "image_batch",
+    "tensor_batch",
+    "mem",
+    "stream",
+    "event",
+    "threads",
+]
+PYTHON_TESTS = [
+    "test_cache.py",
+    "test_cache_limit.py",
+    "test_memory.py",
+    "test_lifetime.py",
+    "test_stream.py",
 ]
 SECONDS = 120
 SURVIVED = "SURVIVED"
@@ -155,6 +175,56 @@ def build():
         excluded |= new
 
 
+def build_library(folder):
+    """The library with all mutants, for programs outside of the crate."""
+    command = ["cargo", "rustc", "--locked", "--lib", "--crate-type", "cdylib"]
+    built = run(*command, cwd=TREE, env=ENVIRONMENT)
+    if built.returncode != 0:
+        sys.exit(built.stderr)
+    folder.mkdir(exist_ok=True)
+    shutil.copy2(FOLDER / "target" / "debug" / "libcvc.so", folder / "libcvc.so.0.1")
+
+
+def outside_tests(folder):
+    """Commands by name, and what they need in the environment."""
+    environment = {
+        "CVC_BACKEND": "host",
+        "CVC_HOST_DEVICES": "2",
+        "LD_LIBRARY_PATH": str(folder),
+        "CVC_LIBRARY": str(folder / "libcvc.so.0.1"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    commands = {name: [ROOT / "build" / "c_tests" / f"test_{name}"] for name in C_TESTS}
+    python = [ROOT / "build" / "venv" / "bin" / "python", "-m", "pytest", "-x", "-q"]
+    python += ["-p", "no:cacheprovider", "-m", "not long"]
+    commands["python"] = python + [ROOT / "python_ctypes" / "tests" / name for name in PYTHON_TESTS]
+    return commands, environment
+
+
+def outcome_outside(number, commands, environment):
+    """As `outcome`, of the programs outside of the crate."""
+    environment = dict(os.environ, CVC_MUTANT=str(number), **environment)
+    for name, command in commands.items():
+        log = FOLDER / "logs" / f"{number}-{name}"
+        with open(log, "w") as output:
+            try:
+                status = subprocess.run(
+                    command,
+                    cwd=ROOT / "python_ctypes",
+                    env=environment,
+                    stdout=output,
+                    stderr=output,
+                    timeout=SECONDS,
+                    check=False,
+                ).returncode
+            except subprocess.TimeoutExpired:
+                return f"{name} (time)"
+        if status != 0:
+            return name
+        log.unlink()
+    return None
+
+
 def outcome(number, programs):
     """The test program that finds the mutant, or None."""
     environment = dict(
@@ -198,12 +268,18 @@ def main():
         "--part", default="1/1", help="K/N: only every N-th mutant, from the K-th on"
     )
     parser.add_argument("--only", nargs="*", type=int, help="only these numbers")
+    parser.add_argument("--outside", action="store_true", help="what survived, by C and Python")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     (FOLDER / "logs").mkdir(parents=True, exist_ok=True)
     mutants = list_mutants()
     programs, unviable = build()
-    if outcome(len(mutants), programs) is not None:
+    attempt_one = functools.partial(outcome, programs=programs)
+    if arguments.outside:
+        build_library(FOLDER / "library")
+        commands, environment = outside_tests(FOLDER / "library")
+        attempt_one = functools.partial(outcome_outside, commands=commands, environment=environment)
+    if attempt_one(len(mutants)) is not None:
         sys.exit("the tests fail without a mutant; see build/mutants/logs")
     first, step = map(int, arguments.part.split("/"))
     chosen = arguments.only or range(first - 1, len(mutants), step)
@@ -211,13 +287,15 @@ def main():
     names = [mutant["name"] for mutant in mutants]
     viable = [number for number in chosen if number not in unviable]
     chosen = [number for number in viable if known.get(names[number], SURVIVED) == SURVIVED]
+    if arguments.outside:
+        chosen = [number for number in chosen if names[number] in known]
     print(f"-- {len(mutants)} mutants, {len(unviable)} do not compile", flush=True)
     print(f"-- {len(viable) - len(chosen)} were found before; trying {len(chosen)}", flush=True)
     start = time.monotonic()
     lock = threading.Lock()
 
     def attempt(number):
-        found = outcome(number, programs) or SURVIVED
+        found = attempt_one(number) or SURVIVED
         with lock, open(RESULTS, "a") as results:
             results.write(f"{found}\t{names[number]}\n")
         if found == SURVIVED:

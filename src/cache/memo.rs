@@ -147,3 +147,44 @@ pub unsafe fn note(request: &RawRequest, entry: *mut Entry, resolved: Option<&'s
         thread::with_memos(|memos| memos.0[request.place()] = memo);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(words: &[u64; MEMO_WORDS]) -> RawRequest<'_> {
+        RawRequest {
+            words,
+            cache: 1,
+            stream: 2,
+            current_device: -1,
+            epoch: 3,
+        }
+    }
+
+    /// A request is the same where each word that counts is: those of dimensions beyond the rank do not.
+    #[test]
+    fn every_word_that_counts_is_compared() {
+        for rank in [0u64, 1, 4, 5, 15] {
+            let mut words = [0; MEMO_WORDS];
+            for (place, word) in words.iter_mut().enumerate() {
+                *word = 0x55 << place;
+            }
+            words[1] = rank << 32 | 7;
+            assert!(request(&words).has_words(&words), "rank {rank}");
+            for place in 0..MEMO_WORDS {
+                let counts = !(6..17).contains(&place) || rank > 4;
+                // A bit more, a bit less, and no bit in common.
+                for changed in [words[place] | 1 << 63, words[place] & !1, !words[place]] {
+                    let mut other = words;
+                    other[place] = changed;
+                    // Whose rank is another one is another request in any case.
+                    if other[place] != words[place] {
+                        let same = request(&words).has_words(&other);
+                        assert_eq!(same, !counts, "word {place} of rank {rank}");
+                    }
+                }
+            }
+        }
+    }
+}
