@@ -170,6 +170,14 @@ impl DeviceIndex {
         }
     }
 
+    /// How many requests, shapes and sizes are remembered, and how often those without users were swept away.
+    #[cfg(test)]
+    pub fn remembered(&self) -> ([usize; 3], u64) {
+        let sizes = self.classes.values().map(BTreeMap::len).sum();
+        let requests = self.requests.len();
+        ([requests, self.shapes.len(), sizes], self.sweeps)
+    }
+
     /// Forgets shapes and nodes that nothing points to, so that a program with ever new shapes does not grow.
     fn sweep(&mut self) {
         if self.shapes.len() < self.sweep_at {

@@ -215,6 +215,15 @@ fn enforce_limit(cache: &'static Cache, device: i32, room: u64, looks: Looks) {
     }
 }
 
+/// What `DeviceIndex::remembered` says of the calling thread's index.
+#[cfg(test)]
+pub fn remembered(cache: &'static Cache, device: i32) -> ([usize; 3], u64) {
+    let index = thread::index(cache);
+    let mut state = index.lock();
+    let own = state.device(device).expect("the device was used");
+    own.remembered()
+}
+
 /// The index's lock, with what other threads released taken in.
 fn lock_drained(index: &'static Index) -> parking_lot::MutexGuard<'static, index::IndexState> {
     let mut state = index.lock();

@@ -227,6 +227,12 @@ impl RequestTable {
         }
     }
 
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        debug_assert_eq!(self.used, self.slots.iter().flatten().count());
+        self.used
+    }
+
     #[inline(always)]
     pub fn find(&self, request: &Request) -> Option<*mut Shape> {
         if self.slots.is_empty() {

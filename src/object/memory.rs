@@ -344,4 +344,45 @@ mod tests {
         let taken = Taken::new(owner, pointer).expect("it is allocated");
         taken.free(None).expect("nothing is in the way");
     }
+
+    /// Sizes that come once are forgotten, those in use stay, and the more there are the seldomer is that looked at.
+    #[test]
+    fn of_ever_new_sizes_few_are_remembered() {
+        object::install_hooks();
+        let (cache, owner) = object::create_cache(Some(0)).expect("there are slots");
+        let allocate = |granules: u64| {
+            memory_alloc(cache, owner, 0, 512 * granules, 0, None).expect("there is memory")
+        };
+        let free = |pointer| {
+            let taken = Taken::new(owner, pointer).expect("it is allocated");
+            taken.free(None).expect("there is no work")
+        };
+        let mut next = 0;
+        let mut come_and_go = |count: u64| {
+            for _ in 0..count {
+                next += 1;
+                free(allocate(next));
+            }
+        };
+        come_and_go(200);
+        let (before, sweeps) = cache::remembered(cache, 0);
+        assert_eq!((before, sweeps), ([200; 3], 0), "so few are not looked at");
+        come_and_go(1000);
+        let (all, sweeps) = cache::remembered(cache, 0);
+        assert!(all.iter().all(|count| *count <= 256), "{all:?}");
+        assert_eq!(sweeps, 4, "each time that there are 256");
+        let held: Vec<u64> = (10_001..=10_300).map(allocate).collect();
+        come_and_go(1200);
+        let (all, sweeps) = cache::remembered(cache, 0);
+        let most = 2 * 300 + 2;
+        assert!(
+            all.iter().all(|count| (300..=most).contains(count)),
+            "{all:?}"
+        );
+        assert!((6..=11).contains(&sweeps), "{sweeps}");
+        held.into_iter().for_each(free);
+        come_and_go(1000);
+        let (all, _) = cache::remembered(cache, 0);
+        assert!(all.iter().all(|count| *count <= most), "{all:?}");
+    }
 }
