@@ -1432,7 +1432,8 @@ cvc_status_t cvc_host_step_all(uint64_t *steps);
 /**
  * Begins a capture on the stream, as `cuStreamBeginCapture` does in relaxed mode: until it ends, what is queued there goes
  * into a graph, which is never run, and streams that wait for an event recorded there join. So the rules for captures can
- * be tested without a GPU. For the host backend with `CVC_INSTRUMENT_CAPTURES`, else `CVC_STATUS_NOT_SUPPORTED`.
+ * be tested without a GPU. Unlike in CUDA a refused call leaves the capture whole, and any of its streams may end it,
+ * joined or not. For the host backend with `CVC_INSTRUMENT_CAPTURES`, else `CVC_STATUS_NOT_SUPPORTED`.
  *
  * `CVC_STATUS_CAPTURING` for a stream that captures, `CVC_STATUS_INVALID_STREAM` for the legacy stream, which cannot.
  */

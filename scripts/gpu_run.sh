@@ -112,7 +112,7 @@ for step in "${@:-tests}"; do
     sanitizers)
       # Calls of the driver that are to fail are the tests' own matter.
       for tool in 'memcheck --report-api-errors no' racecheck initcheck synccheck; do
-        # One test holds its stream over more than initcheck lets a program queue.
+        # See c_tests/test_var_shape.c.
         case $tool in initcheck) export CVC_NOT_HELD=1 ;; *) unset CVC_NOT_HELD ;; esac
         stage "${tool%% *}" each_c_test "$SANITIZER" --tool $tool --error-exitcode 1
         CVC_CHECK_PREFIX="$SANITIZER --tool $tool --error-exitcode 1" stage "kernels-${tool%% *}" kernels

@@ -4,7 +4,8 @@ cargo-mutants builds the crate and its tests anew for each mutant, which takes h
 `mutants/` makes a switch of each in a copy of the sources, the tests are built once, and every
 mutant runs them until one fails: `mutants.py [--part K/N] [--only NUMBER...]`. What does not
 compile is left out, as cargo-mutants does. What was found lies in build/mutants/results, by the
-mutant's name; a second run tries those that are not there yet, and the survivors.
+mutant's name; a second run tries those that are not there yet, and the survivors. Remove that file
+where sources or tests have become weaker.
 """
 
 import argparse
@@ -304,9 +305,17 @@ def main():
 
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         survivors = list(pool.map(attempt, chosen)).count(SURVIVED)
-    share = 100 * (1 - survivors / len(viable))
-    print(f"-- {len(viable) - survivors} of {len(viable)} found: {share:.1f} %")
-    print(f"-- {time.monotonic() - start:.0f} s")
+    known = found_before()
+    tried = [known[names[number]] for number in viable if names[number] in known]
+    late = sum(found.endswith("(time)") for found in tried)
+    left = tried.count(SURVIVED)
+    print(f"-- {time.monotonic() - start:.0f} s; {survivors} of {len(chosen)} survived")
+    if tried:
+        share = 100 * (1 - left / len(tried))
+        print(f"-- of all: {len(tried) - left} of {len(tried)} tried were found, {share:.1f} %")
+        print(
+            f"-- {late} of them by running for more than {SECONDS} s; {len(viable)} could be tried"
+        )
 
 
 main()

@@ -27,7 +27,7 @@ python_free_threaded() {
   local python folder=$BUILD/free_threaded
   python=${FREE_THREADED_PYTHON:-$(command -v python3.14t || command -v python3.13t || true)}
   if [ -z "$python" ]; then
-    say "no free-threaded Python is here (python3.14t, python3.13t or FREE_THREADED_PYTHON): nothing is run"
+    skip free-threaded "no python3.14t, python3.13t or FREE_THREADED_PYTHON"
     return 0
   fi
   "$python" -m venv "$folder"

@@ -200,6 +200,29 @@ fn memory_of_the_same_cache_is_waited_for_on_the_gpu() {
     destroy(second);
 }
 
+/// Coefficients of a resize can be computed again: an allocation that needs their memory gets it.
+#[test]
+fn tables_of_coefficients_go_where_memory_is_short() {
+    let _one = begin();
+    let stream = new_stream(0);
+    let (rows, less) = (4000, 2000);
+    let src = create(default_cache(), &hwc(rows, 1, 1), stream);
+    let mut dst = null_mut();
+    fill(stream, src);
+    // SAFETY: handles and a place for the result.
+    ok(unsafe { cvc_op_pillow_resize_new(stream, src, less, 1, CVC_FILTER_LANCZOS, 0, &mut dst) });
+    synchronize(stream);
+    release(src);
+    release(dst);
+    // SAFETY: no preconditions.
+    ok(unsafe { cvc_cache_clear(default_cache(), 0, CVC_SCOPE_LOCAL) });
+    let kept = taken();
+    assert!(kept > DEVICE_BYTES - MOST as u64, "{kept} bytes of tables");
+    let calls = calls_of(|| release(create(default_cache(), &bytes(MOST), NO_STREAM)));
+    assert_eq!(waits(&calls), 0);
+    destroy(stream);
+}
+
 #[test]
 fn trim_gives_back_what_is_done() {
     let _one = begin();

@@ -50,7 +50,7 @@ impl<T: Copy> Shared<T> {
 struct Elsewhere(Arc<Mutex<Option<JoinHandle<()>>>>);
 
 impl Elsewhere {
-    /// Does it at that moment, on another thread, which is waited for as long as a lock may last.
+    /// Does it at that moment, on another thread. Before a submission's call this thread holds a lock that the other wants.
     fn at(call: Call, moment: Moment, job: impl FnOnce() + Send + 'static) -> Elsewhere {
         let elsewhere = Elsewhere::default();
         let keeps = elsewhere.clone();
@@ -60,8 +60,11 @@ impl Elsewhere {
                 job();
                 let _ = done.send(());
             });
-            // Where that thread waits for this one it goes on later: no error.
-            let _ = is_done.recv_timeout(Duration::from_millis(100));
+            match moment {
+                // It waits for a lock of this thread's: it goes on later.
+                Moment::Before => drop(is_done.recv_timeout(Duration::from_millis(100))),
+                Moment::After => is_done.recv().expect("nothing holds it up"),
+            }
             *keeps.0.lock().expect("no thread panics here") = Some(thread);
         });
         elsewhere

@@ -56,6 +56,7 @@ struct Pool {
 
 static POOLS: [OnceLock<Pool>; MAX_DEVICES] = [const { OnceLock::new() }; MAX_DEVICES];
 static RECLAIMER: OnceLock<Reclaimer> = OnceLock::new();
+static SPARE: OnceLock<fn(i32) -> u64> = OnceLock::new();
 
 fn pool(device: i32) -> &'static Pool {
     POOLS[device as usize].get_or_init(Pool::default)
@@ -64,6 +65,12 @@ fn pool(device: i32) -> &'static Pool {
 /// The cache registers what can be asked for memory when the driver has none left.
 pub fn set_reclaimer(reclaimer: Reclaimer) {
     let _ = RECLAIMER.set(reclaimer);
+}
+
+/// What can be made again registers how it is dropped, which gives the bytes that it has kept: that goes before anything
+/// is waited for.
+pub fn set_spare(spare: fn(i32) -> u64) {
+    let _ = SPARE.set(spare);
 }
 
 /// Bytes of the device that were taken from the driver and not given back.
@@ -98,7 +105,10 @@ pub fn allocate(device: i32, bytes: u64, align: u64, may_wait: bool) -> Result<B
             .get()
             .map_or(0, |reclaim| reclaim(device, taken, how));
         let collected = match how {
-            Reclaim::Completed => collect(device, Looks::ALL),
+            Reclaim::Completed => {
+                let spared = SPARE.get().map_or(0, |spare| spare(device));
+                spared + collect(device, Looks::ALL)
+            }
             Reclaim::Waiting => collect_waiting(device, Deadline::NEVER).unwrap_or(0),
         };
         if reclaimed + collected > 0 {

@@ -361,7 +361,8 @@ mod tests {
         let mut come_and_go = |count: u64| {
             for _ in 0..count {
                 next += 1;
-                free(allocate(next));
+                // Odd ones, of which none is held.
+                free(allocate(2 * next - 1));
             }
         };
         come_and_go(200);
@@ -371,7 +372,7 @@ mod tests {
         let (all, sweeps) = cache::remembered(cache, 0);
         assert!(all.iter().all(|count| *count <= 256), "{all:?}");
         assert_eq!(sweeps, 4, "each time that there are 256");
-        let held: Vec<u64> = (10_001..=10_300).map(allocate).collect();
+        let held: Vec<u64> = (1..=300).map(|half| allocate(2 * half)).collect();
         come_and_go(1200);
         let (all, sweeps) = cache::remembered(cache, 0);
         let most = 2 * 300 + 2;

@@ -24,6 +24,7 @@ mod var_shape;
 pub mod view;
 
 use crate::backend::{self, Kernel};
+use crate::memory;
 
 /// Every kernel that operators launch.
 static KERNELS: [&[Kernel]; 9] = [
@@ -41,6 +42,7 @@ static KERNELS: [&[Kernel]; 9] = [
 /// Tells the backend which kernels a device has to load before the first launch.
 pub fn install_kernels() {
     backend::set_kernels(&KERNELS);
+    memory::set_spare(resize_store::clear);
 }
 
 /// Whether the kernel is one of those.

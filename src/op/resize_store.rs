@@ -163,10 +163,11 @@ pub fn find(device: i32, key: &TableKey, stream: &'static Stream) -> Result<Arc<
     Ok(made)
 }
 
-/// Lets go of all tables of a device; their memory goes back once the work that reads them is done.
-pub fn clear(device: i32) {
+/// Lets go of all tables of a device, and says how many bytes they have; their memory goes back once the work that reads
+/// them is done.
+pub fn clear(device: i32) -> u64 {
     let dropped = std::mem::take(&mut *store(device).lock());
-    drop(dropped);
+    dropped.bytes
 }
 
 /// How many tables a device keeps, and their bytes.

@@ -107,6 +107,15 @@ extern "C" {
         count: i32,
     ) -> i32;
     pub fn cvc_image_batch_release(batch: cvc_image_batch_t) -> i32;
+    pub fn cvc_op_pillow_resize_new(
+        s: cvc_stream_t,
+        src: cvc_tensor_t,
+        height: i64,
+        width: i64,
+        filter: cvc_filter_t,
+        flags: u32,
+        dst: *mut cvc_tensor_t,
+    ) -> i32;
     pub fn cvc_op_pillow_resize_var_shape_new(
         stream: cvc_stream_t,
         src: cvc_image_batch_t,

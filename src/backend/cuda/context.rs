@@ -337,10 +337,13 @@ impl Plain {
         Ok(current)
     }
 
-    /// Makes a context that lives current for this thread until the visit ends.
-    pub fn visit(&self, context: Handle) -> Result<Visit> {
+    /// Makes a context current for this thread until the visit ends.
+    ///
+    /// # Safety
+    /// The context lives until then.
+    pub unsafe fn visit(&self, context: Handle) -> Result<Visit> {
         let previous = self.current_context()?;
-        // SAFETY: the caller says that the context lives.
+        // SAFETY: the caller's promise.
         unsafe { call!(self, cuCtxSetCurrent(context))? };
         Ok(Visit {
             driver: self.driver,

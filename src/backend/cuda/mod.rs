@@ -134,7 +134,8 @@ impl CudaBackend {
         }
         for device in self.devices.iter().filter(usable) {
             if let Some(context) = device.active_context()? {
-                return plain.visit(context).map(AnyContext::Visited);
+                // SAFETY: the backend has retained it, and never releases it.
+                return unsafe { plain.visit(context) }.map(AnyContext::Visited);
             }
         }
         // Only lost devices: say so.

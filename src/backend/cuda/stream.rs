@@ -85,10 +85,10 @@ fn device_of_context<'a>(
     if let Some(device) = devices.iter().find(known) {
         return Ok(Some(device));
     }
-    // The stream lives, and so does its context.
-    let handle = plain
-        .visit(context)
-        .and_then(|_visit| plain.current_device())?;
+    // SAFETY: the stream lives, and so does its context.
+    let visit = unsafe { plain.visit(context) }?;
+    let handle = plain.current_device()?;
+    drop(visit);
     match devices.iter().find(|device| device.is(handle)) {
         Some(device) if device.is_primary(context)? => Ok(Some(device)),
         _ => Ok(None),

@@ -74,6 +74,12 @@ pub fn begin(backend: &dyn Backend, device: i32, stream: StreamHandle) -> Result
         );
     }
     with_state(|state| {
+        if state.capturing.contains_key(&identity.id) {
+            fail!(
+                Status::Capturing,
+                "stream is {stream:#x}, which is capturing; expected one that is not"
+            );
+        }
         state.captures += 1;
         let captured = Captured {
             capture: state.captures,
@@ -187,8 +193,13 @@ impl Backend for Captures {
         self.inner.stream_destroy(device, stream)?;
         with_state(|state| {
             state.blocking.retain(|known| *known != stream);
-            if let Ok(identity) = identity {
-                state.capturing.remove(&identity.id);
+            // Its capture can be ended by nobody any more.
+            if let Some(gone) = identity
+                .ok()
+                .and_then(|own| state.capturing.remove(&own.id))
+            {
+                let goes_on = |captured: &Captured| captured.capture != gone.capture;
+                state.capturing.retain(|_, captured| goes_on(captured));
             }
         });
         Ok(())
