@@ -43,8 +43,7 @@ static struct setting settings[] = {
     {"devices", 2},        {"version", 13000}, {"memory", 1l << 30}, {"max_pitch", 2147483647},
     {"virtual_memory", 1}, {"streams", 0},     {"events", 0},        {"libraries", 0},
     {"physical", 0},       {"reserved", 0},    {"captures", 0},      {"broken", 0},
-    {"lazy_loads", 0},     {"rows", 0},        {"waits", 0},
-    {"full_queues", 0},
+    {"lazy_loads", 0},     {"rows", 0},        {"waits", 0},         {"full_queues", 0},
 };
 
 long *setting(const char *name) {
