@@ -202,40 +202,20 @@ def outside_tests(folder):
     return commands, environment
 
 
-def outcome_outside(number, commands, environment):
-    """As `outcome`, of the programs outside of the crate."""
-    environment = dict(os.environ, CVC_MUTANT=str(number), **environment)
+def inside_tests(programs):
+    """As `outside_tests`, of the crate's own."""
+    environment = dict(ENVIRONMENT, RUST_BACKTRACE="0", CVC_NO_SHRINKING="1")
+    commands = {
+        test: [programs[test], "--quiet", "--test-threads=4"] for test in TESTS if test in programs
+    }
+    return commands, environment
+
+
+def outcome(number, commands, environment):
+    """The test program that finds the mutant, or None."""
+    environment = {**os.environ, **environment, "CVC_MUTANT": str(number)}
     for name, command in commands.items():
         log = FOLDER / "logs" / f"{number}-{name}"
-        with open(log, "w") as output:
-            try:
-                status = subprocess.run(
-                    command,
-                    cwd=ROOT / "python_ctypes",
-                    env=environment,
-                    stdout=output,
-                    stderr=output,
-                    timeout=SECONDS,
-                    check=False,
-                ).returncode
-            except subprocess.TimeoutExpired:
-                return f"{name} (time)"
-        if status != 0:
-            return name
-        log.unlink()
-    return None
-
-
-def outcome(number, programs):
-    """The test program that finds the mutant, or None."""
-    environment = dict(
-        ENVIRONMENT, CVC_MUTANT=str(number), RUST_BACKTRACE="0", CVC_NO_SHRINKING="1"
-    )
-    for test in TESTS:
-        if test not in programs:
-            continue
-        command = [programs[test], "--quiet", "--test-threads=4"]
-        log = FOLDER / "logs" / f"{number}-{test}"
         with open(log, "w") as output:
             try:
                 status = subprocess.run(
@@ -248,9 +228,9 @@ def outcome(number, programs):
                     check=False,
                 ).returncode
             except subprocess.TimeoutExpired:
-                return f"{test} (time)"
+                return f"{name} (time)"
         if status != 0:
-            return test
+            return name
         log.unlink()
     return None
 
@@ -275,11 +255,11 @@ def main():
     (FOLDER / "logs").mkdir(parents=True, exist_ok=True)
     mutants = list_mutants()
     programs, unviable = build()
-    attempt_one = functools.partial(outcome, programs=programs)
+    commands, environment = inside_tests(programs)
     if arguments.outside:
         build_library(FOLDER / "library")
         commands, environment = outside_tests(FOLDER / "library")
-        attempt_one = functools.partial(outcome_outside, commands=commands, environment=environment)
+    attempt_one = functools.partial(outcome, commands=commands, environment=environment)
     if attempt_one(len(mutants)) is not None:
         sys.exit("the tests fail without a mutant; see build/mutants/logs")
     first, step = map(int, arguments.part.split("/"))

@@ -60,17 +60,6 @@ fn close(cache: cvc_cache_t) {
     ok(unsafe { cvc_cache_release(cache) });
 }
 
-fn fill(stream: cvc_stream_t, tensor: cvc_tensor_t) {
-    // SAFETY: handles.
-    ok(unsafe { cvc_fill_zero(stream, tensor) });
-}
-
-fn run_all() {
-    let mut steps = 0;
-    // SAFETY: a place for the result.
-    ok(unsafe { cvc_host_step_all(&mut steps) });
-}
-
 fn bytes(count: i64) -> cvc_tensor_desc_t {
     hwc(1, count, 1)
 }

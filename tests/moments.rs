@@ -27,12 +27,6 @@ fn begin() -> MutexGuard<'static, ()> {
     guard
 }
 
-fn run_all() {
-    let mut steps = 0;
-    // SAFETY: a place for the result.
-    ok(unsafe { cvc_host_step_all(&mut steps) });
-}
-
 /// Handles that another thread uses.
 #[derive(Clone, Copy)]
 struct Shared<T>(T);
@@ -75,11 +69,6 @@ impl Elsewhere {
         let thread = thread.expect("the moment has come");
         thread.join().expect("all calls succeed");
     }
-}
-
-fn fill(stream: cvc_stream_t, tensor: cvc_tensor_t) {
-    // SAFETY: handles.
-    ok(unsafe { cvc_fill_zero(stream, tensor) });
 }
 
 /// Between the look at an object's accesses and the note of its own, a submission lets no other look.

@@ -362,3 +362,16 @@ pub fn step(index: u64) {
     // SAFETY: no preconditions.
     ok(unsafe { cvc_host_step(index) });
 }
+
+/// Runs all that may run.
+pub fn run_all() {
+    let mut steps = 0;
+    // SAFETY: a place for the result.
+    ok(unsafe { cvc_host_step_all(&mut steps) });
+}
+
+/// Work that writes a tensor.
+pub fn fill(stream: cvc_stream_t, tensor: cvc_tensor_t) {
+    // SAFETY: handles.
+    ok(unsafe { cvc_fill_zero(stream, tensor) });
+}

@@ -152,14 +152,6 @@ impl Captures {
     }
 }
 
-macro_rules! forwarded {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
-        $(fn $name(&self, $($argument: $type),*) -> $result {
-            self.inner.$name($($argument),*)
-        })*
-    };
-}
-
 impl Backend for Captures {
     forwarded! {
         kind() -> BackendKind;

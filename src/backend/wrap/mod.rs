@@ -8,6 +8,15 @@
 //! capture     streams that capture graphs; host only, CUDA has them by itself
 //! ```
 
+/// Methods of the trait that a wrapper hands on as they are.
+macro_rules! forwarded {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        $(fn $name(&self, $($argument: $type),*) -> $result {
+            self.inner.$name($($argument),*)
+        })*
+    };
+}
+
 mod calls;
 pub mod capture;
 pub mod counter;

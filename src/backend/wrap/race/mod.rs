@@ -87,14 +87,6 @@ fn rows(start: u64, pitch: u64, width: u64, height: u64, write: bool) -> SmallVe
     ranges
 }
 
-macro_rules! forwarded {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
-        $(fn $name(&self, $($argument: $type),*) -> $result {
-            self.inner.$name($($argument),*)
-        })*
-    };
-}
-
 impl Backend for RaceChecker {
     forwarded! {
         kind() -> BackendKind;
