@@ -4,11 +4,12 @@ cargo-mutants builds the crate and its tests anew for each mutant, which takes h
 `mutants/` makes a switch of each in a copy of the sources, the tests are built once, and every
 mutant runs them until one fails: `mutants.py [--part K/N] [--only NUMBER...]`. What does not
 compile is left out, as cargo-mutants does. What was found lies in build/mutants/results, by the
-mutant's name; a second run tries those that are not there yet, and the survivors. Remove that file
-where sources or tests have become weaker.
+mutant's name, which holds no line numbers; a second run tries those that are not there yet, and the
+survivors. Remove that file where sources or tests have become weaker.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import functools
 import json
@@ -27,11 +28,15 @@ TREE = FOLDER / "tree"
 LIST = FOLDER / "list.json"
 RESULTS = FOLDER / "results"
 LAYERS = ["src/timeline/**", "src/cache/**", "src/memory/**"]
-LIBRARY = "cvc"
+LIBRARY = FOLDER / "library" / "libcvc.so.0.1"
+PROGRAMS = FOLDER / "programs"
+UNVIABLE = FOLDER / "unviable.json"
+PYTHON = ROOT / "build" / "venv" / "bin" / "python"
+UNIT_TESTS = "cvc"
 # Those that find most come first. The rest is about what these layers do not decide.
 TESTS = [
     "programs",
-    LIBRARY,
+    UNIT_TESTS,
     "raw_memory",
     "backend_faults",
     "backend_calls",
@@ -84,7 +89,6 @@ def list_mutants():
     if listed.returncode != 0:
         sys.exit(f"cargo-mutants did not list anything; is it installed?\n{listed.stderr}")
     LIST.write_text(listed.stdout)
-    return json.loads(listed.stdout)
 
 
 def copy_tree():
@@ -137,7 +141,7 @@ def culprits(message):
 
 
 def build():
-    """Builds until all compiles: the tests' programs by name, and the mutants that are left out."""
+    """Builds the tests until all compiles, and the library for programs outside of the crate."""
     excluded = set()
     while True:
         missing = place(excluded)
@@ -151,14 +155,17 @@ def build():
             "--message-format=json",
             "--lib",
         ]
-        command += [word for test in TESTS if test != LIBRARY for word in ("--test", test)]
+        command += [word for test in TESTS if test != UNIT_TESTS for word in ("--test", test)]
         built = run(*command, cwd=TREE, env=ENVIRONMENT)
         messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
         if built.returncode == 0:
-            made = [message for message in messages if message.get("executable")]
-            return {
-                message["target"]["name"]: message["executable"] for message in made
-            }, missing | excluded
+            PROGRAMS.mkdir(exist_ok=True)
+            for message in messages:
+                if message.get("executable"):
+                    shutil.copy2(message["executable"], PROGRAMS / message["target"]["name"])
+            UNVIABLE.write_text(json.dumps(sorted(missing | excluded)))
+            build_library()
+            return
         errors = [
             message["message"]
             for message in messages
@@ -176,38 +183,35 @@ def build():
         excluded |= new
 
 
-def build_library(folder):
-    """The library with all mutants, for programs outside of the crate."""
+def build_library():
     command = ["cargo", "rustc", "--locked", "--lib", "--crate-type", "cdylib"]
     built = run(*command, cwd=TREE, env=ENVIRONMENT)
     if built.returncode != 0:
         sys.exit(built.stderr)
-    folder.mkdir(exist_ok=True)
-    shutil.copy2(FOLDER / "target" / "debug" / "libcvc.so", folder / "libcvc.so.0.1")
+    LIBRARY.parent.mkdir(exist_ok=True)
+    shutil.copy2(FOLDER / "target" / "debug" / "libcvc.so", LIBRARY)
 
 
-def outside_tests(folder):
+def outside_tests():
     """Commands by name, and what they need in the environment."""
     environment = {
         "CVC_BACKEND": "host",
         "CVC_HOST_DEVICES": "2",
-        "LD_LIBRARY_PATH": str(folder),
-        "CVC_LIBRARY": str(folder / "libcvc.so.0.1"),
+        "LD_LIBRARY_PATH": str(LIBRARY.parent),
+        "CVC_LIBRARY": str(LIBRARY),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     commands = {name: [ROOT / "build" / "c_tests" / f"test_{name}"] for name in C_TESTS}
-    python = [ROOT / "build" / "venv" / "bin" / "python", "-m", "pytest", "-x", "-q"]
+    python = [PYTHON if PYTHON.exists() else sys.executable, "-m", "pytest", "-x", "-q"]
     python += ["-p", "no:cacheprovider", "-m", "not long"]
     commands["python"] = python + [ROOT / "python_ctypes" / "tests" / name for name in PYTHON_TESTS]
     return commands, environment
 
 
-def inside_tests(programs):
+def inside_tests():
     """As `outside_tests`, of the crate's own."""
     environment = dict(ENVIRONMENT, RUST_BACKTRACE="0", CVC_NO_SHRINKING="1")
-    commands = {
-        test: [programs[test], "--quiet", "--test-threads=4"] for test in TESTS if test in programs
-    }
+    commands = {test: [PROGRAMS / test, "--quiet", "--test-threads=4"] for test in TESTS}
     return commands, environment
 
 
@@ -235,6 +239,17 @@ def outcome(number, commands, environment):
     return None
 
 
+def stable_names(mutants):
+    """Names that an edit elsewhere in the file leaves alone: equal ones are counted."""
+    seen = collections.Counter()
+    names = []
+    for mutant in mutants:
+        plain = re.sub(r":\d+:\d+:", ":", mutant["name"], count=1)
+        seen[plain] += 1
+        names.append(f"{plain} #{seen[plain]}")
+    return names
+
+
 def found_before():
     """What finds each mutant, by its name."""
     if not RESULTS.exists():
@@ -249,27 +264,30 @@ def main():
         "--part", default="1/1", help="K/N: only every N-th mutant, from the K-th on"
     )
     parser.add_argument("--only", nargs="*", type=int, help="only these numbers")
-    parser.add_argument("--outside", action="store_true", help="what survived, by C and Python")
+    parser.add_argument("--outside", action="store_true", help="then the C and Python tests too")
+    parser.add_argument("--built", action="store_true", help="as the last run built it")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     (FOLDER / "logs").mkdir(parents=True, exist_ok=True)
-    mutants = list_mutants()
-    programs, unviable = build()
-    commands, environment = inside_tests(programs)
+    if not arguments.built:
+        list_mutants()
+        build()
+    mutants = json.loads(LIST.read_text())
+    unviable = set(json.loads(UNVIABLE.read_text()))
+    commands, environment = inside_tests()
     if arguments.outside:
-        build_library(FOLDER / "library")
-        commands, environment = outside_tests(FOLDER / "library")
+        more, needed = outside_tests()
+        commands |= more
+        environment |= needed
     attempt_one = functools.partial(outcome, commands=commands, environment=environment)
     if attempt_one(len(mutants)) is not None:
         sys.exit("the tests fail without a mutant; see build/mutants/logs")
     first, step = map(int, arguments.part.split("/"))
     chosen = arguments.only or range(first - 1, len(mutants), step)
     known = found_before()
-    names = [mutant["name"] for mutant in mutants]
+    names = stable_names(mutants)
     viable = [number for number in chosen if number not in unviable]
     chosen = [number for number in viable if known.get(names[number], SURVIVED) == SURVIVED]
-    if arguments.outside:
-        chosen = [number for number in chosen if names[number] in known]
     print(f"-- {len(mutants)} mutants, {len(unviable)} do not compile", flush=True)
     print(f"-- {len(viable) - len(chosen)} were found before; trying {len(chosen)}", flush=True)
     start = time.monotonic()
