@@ -172,8 +172,8 @@ mod tests {
             }
             words[1] = rank << 32 | 7;
             assert!(request(&words).has_words(&words), "rank {rank}");
+            let counts = |place: usize| !(6..17).contains(&place) || rank > 4;
             for place in 0..MEMO_WORDS {
-                let counts = !(6..17).contains(&place) || rank > 4;
                 // A bit more, a bit less, and no bit in common.
                 for changed in [words[place] | 1 << 63, words[place] & !1, !words[place]] {
                     let mut other = words;
@@ -181,8 +181,16 @@ mod tests {
                     // Whose rank is another one is another request in any case.
                     if other[place] != words[place] {
                         let same = request(&words).has_words(&other);
-                        assert_eq!(same, !counts, "word {place} of rank {rank}");
+                        assert_eq!(same, !counts(place), "word {place} of rank {rank}");
                     }
+                }
+                // Two differences do not make up for each other.
+                for second in (0..place).filter(|second| counts(*second)) {
+                    let mut other = words;
+                    other[place] ^= 1 << 40;
+                    other[second] ^= 1 << 40;
+                    let same = request(&words).has_words(&other);
+                    assert!(!same, "words {place} and {second} of rank {rank}");
                 }
             }
         }
