@@ -232,9 +232,10 @@ fn no_more_is_evicted_than_is_needed() {
         });
         assert_eq!(of(&calls, "memory_free"), units as u64);
         assert_eq!(of(&calls, "memory_allocate"), 2);
-        // SAFETY: a handle.
-        ok(unsafe { cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL) });
-        ok(unsafe { cvc_cache_clear(other, 0, CVC_SCOPE_GLOBAL) });
+        for held in [cache, other] {
+            // SAFETY: a handle.
+            ok(unsafe { cvc_cache_clear(held, 0, CVC_SCOPE_GLOBAL) });
+        }
     }
     close(other);
     close(cache);
