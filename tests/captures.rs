@@ -219,6 +219,27 @@ fn a_wait_between_two_captures_is_refused() {
     }
 }
 
+/// What an event of somebody else's stands for the driver knows.
+#[test]
+fn a_capture_may_wait_for_foreign_events_of_its_own() {
+    let _one = begin();
+    let backend = cvc::backend::current().expect("it has started");
+    let handle = backend.event_create(0, false).expect("it makes events");
+    let event: cvc_event_t = std::ptr::without_provenance_mut(handle);
+    let (first, second) = (new_stream(0), new_stream(0));
+    let capture = Capture::begin(first);
+    // SAFETY: handles.
+    unsafe {
+        ok(cvc_event_record(event, first));
+        ok(cvc_stream_wait_event(second, event));
+        ok(cvc_stream_wait_event(first, event));
+    }
+    capture.end();
+    backend.event_destroy(0, handle).expect("nobody uses it");
+    destroy(first);
+    destroy(second);
+}
+
 #[test]
 fn the_host_does_not_look_at_an_event_that_is_recorded_in_a_capture() {
     let _one = begin();

@@ -109,6 +109,19 @@ fn memory_over_the_limit_goes_as_soon_as_its_work_is_done() {
     destroy(stream);
 }
 
+/// A thread's own releases are not left for later, also where it used another cache last.
+#[test]
+fn whichever_cache_was_used_last_memory_over_the_limit_goes_at_its_release() {
+    let _one = begin();
+    let (none, other) = (cache_of(0), cache_of(4));
+    let over = unit(none, 1, NO_STREAM);
+    release(unit(other, 2, NO_STREAM));
+    let calls = calls_of(|| release(over));
+    assert_eq!(of(&calls, "memory_free"), 1);
+    close(none);
+    close(other);
+}
+
 static REPORTED: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C" fn report(level: cvc_log_level_t, _: *const c_char, _: *mut c_void) {
@@ -289,7 +302,8 @@ fn a_look_up_passes_by_64_pending_entries_at_most() {
             release_busy(tensor, busy);
         }
         release(done);
-        run_stream(stream);
+        // Known to be done, whoever is asked.
+        synchronize(stream);
         // Another layout, which nothing here fits.
         let mut other = hwc(1, 2, 512);
         other.layout = Default::default();
