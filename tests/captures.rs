@@ -18,6 +18,8 @@ fn begin() -> MutexGuard<'static, ()> {
     start(CVC_INSTRUMENT_STEPPED | CVC_INSTRUMENT_RACE_CHECK | CVC_INSTRUMENT_CAPTURES);
     // SAFETY: no preconditions.
     ok(unsafe { cvc_host_race_forget() });
+    // What the ends of the last test's streams have queued.
+    run_all();
     guard
 }
 
