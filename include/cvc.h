@@ -1610,7 +1610,8 @@ cvc_status_t cvc_backend_call_reset(void);
  * "device_count" cannot fail.
  *
  * @param call as `cvc_backend_call_name` gives it
- * @param status not ready, out of memory, not supported, device error or capturing
+ * @param status not ready, out of memory, not supported, device error, context lost (of which later calls know nothing, other
+ * than on a GPU) or capturing
  */
 cvc_status_t cvc_host_fault(const char *call,
                             uint64_t skip,

@@ -39,6 +39,7 @@ TESTS = [
     UNIT_TESTS,
     "raw_memory",
     "backend_faults",
+    "stream_faults",
     "backend_calls",
     "lifetimes",
     "races",

@@ -36,13 +36,6 @@ fn assert_no_waits(calls: &[(String, u64)]) {
     }
 }
 
-/// A stream that the library did not make.
-fn foreign_stream() -> cvc_stream_t {
-    let backend = cvc::backend::current().expect("the host backend starts");
-    let handle = backend.stream_create(0, false);
-    std::ptr::without_provenance_mut(handle.expect("it makes streams"))
-}
-
 fn destroy_foreign(stream: cvc_stream_t) {
     let backend = cvc::backend::current().expect("the host backend starts");
     backend
@@ -172,13 +165,12 @@ fn a_loop_on_one_known_stream_records_no_event() {
 }
 
 const CVC_LEGACY: cvc_stream_t = std::ptr::without_provenance_mut(1);
-const CVC_PER_THREAD: cvc_stream_t = std::ptr::without_provenance_mut(2);
 
 #[test]
 fn a_foreign_stream_costs_an_event_a_submission() {
     let _one = begin();
     let foreign = foreign_stream();
-    for stream in [foreign, CVC_PER_THREAD] {
+    for stream in [foreign, OWN_STREAM] {
         chain(stream, 3);
         // Three submissions a round.
         let calls = calls_of(|| chain(stream, 100));

@@ -3,7 +3,7 @@
 
 mod c_interface;
 
-use std::ffi::{c_void, CString};
+use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard};
 
@@ -19,23 +19,6 @@ fn begin() -> MutexGuard<'static, ()> {
     let guard = ONE.lock().unwrap_or_else(|broken| broken.into_inner());
     start(CVC_INSTRUMENT_FAULTS | CVC_INSTRUMENT_RACE_CHECK);
     guard
-}
-
-fn plan(call: &str, skip: u64, count: u64, status: i32) {
-    let call = CString::new(call).expect("no name has a zero");
-    // SAFETY: a name.
-    ok(unsafe { cvc_host_fault(call.as_ptr(), skip, count, status) });
-}
-
-/// How many calls failed by the plan, which ends.
-fn end_plan() -> u64 {
-    let mut hits = 0;
-    // SAFETY: a place for the result.
-    unsafe {
-        ok(cvc_host_fault_hits(&mut hits));
-        ok(cvc_host_fault_clear());
-    }
-    hits
 }
 
 /// What the program's calls came to.
@@ -56,17 +39,6 @@ impl Outcome {
     }
 }
 
-#[track_caller]
-fn assert_accounts_add_up(cache: cvc_cache_t, what: &str) {
-    let now = stats(cache);
-    let counted = now.live_bytes - now.unindexed_bytes + now.idle_bytes + now.pending_bytes;
-    assert_eq!(now.bytes, counted, "{what}");
-    assert!(
-        now.driver_bytes >= now.live_bytes + now.idle_bytes + now.pending_bytes,
-        "{what}"
-    );
-}
-
 /// Writes on two streams, reads on the other, releases with work queued, reuses, asks and waits.
 fn program(cache: cvc_cache_t) -> Outcome {
     let mut outcome = Outcome::default();
@@ -83,7 +55,7 @@ fn program(cache: cvc_cache_t) -> Outcome {
             [streams[0], streams[1]],
             [streams[1], streams[0]],
             [streams[0], streams[1]],
-            [PER_THREAD, streams[0]],
+            [OWN_STREAM, streams[0]],
             [streams[1], foreign],
         ];
         for (round, [writer, reader]) in pairs.into_iter().enumerate() {
@@ -175,15 +147,6 @@ fn program(cache: cvc_cache_t) -> Outcome {
     }
     drop(buffers);
     outcome
-}
-
-const PER_THREAD: cvc_stream_t = std::ptr::without_provenance_mut(2);
-
-/// A stream that the library did not make; null where that fails.
-fn foreign_stream() -> cvc_stream_t {
-    let backend = cvc::backend::current().expect("it has started");
-    let handle = backend.stream_create(0, false).unwrap_or_default();
-    std::ptr::without_provenance_mut(handle)
 }
 
 static HITS: Mutex<u64> = Mutex::new(0);
@@ -446,7 +409,7 @@ fn use_raw_memory(cache: cvc_cache_t) -> Outcome {
         outcome.note("event_create", cvc_event_create(0, 0, &mut event));
         let foreign = foreign_stream();
         for round in 0..8 {
-            let first = if round % 4 == 3 { PER_THREAD } else { own };
+            let first = if round % 4 == 3 { OWN_STREAM } else { own };
             if first.is_null() || foreign.is_null() || event.is_null() {
                 continue;
             }
@@ -502,7 +465,7 @@ fn use_raw_memory(cache: cvc_cache_t) -> Outcome {
             let destroyed = backend.stream_destroy(0, foreign as usize);
             destroyed.expect("it lives");
         }
-        ok(cvc_stream_query(PER_THREAD));
+        ok(cvc_stream_query(OWN_STREAM));
     }
     outcome
 }
@@ -543,119 +506,6 @@ fn raw_memory_fails_at_every_place() {
         &walked,
         &["memory_allocate", "event_record", "stream_is_capturing"],
     );
-}
-
-#[test]
-fn an_event_that_never_completes_keeps_its_memory() {
-    let _one = begin();
-    let cache = default_cache();
-    let desc = hwc(SIDE, SIDE, 3);
-    let (first, second) = (new_stream(0), new_stream(0));
-    let tensor = create(cache, &desc, first);
-    let place = data(tensor);
-    // SAFETY: handles.
-    ok(unsafe { cvc_fill_zero(first, tensor) });
-    for name in [
-        "event_query",
-        "event_synchronize",
-        "stream_query",
-        "stream_synchronize",
-    ] {
-        plan(name, 0, u64::MAX, CVC_STATUS_NOT_READY);
-    }
-    release(tensor);
-    let other = create(cache, &desc, second);
-    assert_ne!(
-        data(other),
-        place,
-        "taken although its work is not seen complete"
-    );
-    release(other);
-    // SAFETY: no preconditions.
-    unsafe {
-        assert_eq!(cvc_stream_query(first), CVC_STATUS_NOT_READY);
-        assert_eq!(
-            cvc_stream_synchronize(first, 1_000_000),
-            CVC_STATUS_NOT_READY
-        );
-        assert_eq!(cvc_stream_synchronize(first, -1), CVC_STATUS_DEVICE_ERROR);
-        assert!(message().contains("no timeout"), "{}", message());
-        assert_eq!(
-            cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL),
-            CVC_STATUS_DEVICE_ERROR
-        );
-    }
-    assert!(stats(cache).pending_bytes > 0);
-    assert_accounts_add_up(cache, "while the event does not complete");
-    assert!(end_plan() > 0);
-    synchronize(first);
-    // SAFETY: the cache's handle.
-    ok(unsafe { cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL) });
-    assert_eq!(stats(cache).driver_bytes, 0);
-    destroy(first);
-    destroy(second);
-}
-
-/// The driver's event still has the earlier record, and so has the library.
-#[test]
-fn a_record_that_fails_leaves_the_earlier_one() {
-    let _one = begin();
-    let cache = default_cache();
-    let stream = new_stream(0);
-    let (mut event, mut ptr) = (null_mut(), null_mut());
-    // SAFETY: places for the results, and handles.
-    unsafe {
-        ok(cvc_event_create(0, 0, &mut event));
-        ok(cvc_mem_alloc(cache, 0, 512, 0, stream, &mut ptr));
-        ok(cvc_event_record(event, stream));
-        for call in ["event_record", "stream_is_capturing"] {
-            plan(call, 0, 1, CVC_STATUS_DEVICE_ERROR);
-            assert_eq!(cvc_event_record(event, stream), CVC_STATUS_DEVICE_ERROR);
-            assert_eq!(end_plan(), 1);
-        }
-        ok(cvc_mem_free_after_event(cache, ptr, event));
-        ok(cvc_event_destroy(event));
-        ok(cvc_stream_destroy(stream));
-        ok(cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL));
-    }
-    assert_eq!(stats(cache).driver_bytes, 0);
-}
-
-/// Work whose event could not be recorded, on a stream that the library does not know by that handle any more.
-#[test]
-fn a_wait_for_the_device_ends_work_without_an_event() {
-    let _one = begin();
-    let cache = default_cache();
-    let desc = hwc(SIDE, SIDE, 3);
-    let foreign = foreign_stream();
-    for stream in [PER_THREAD, foreign] {
-        let tensor = create(cache, &desc, stream);
-        plan("event_record", 0, 1, CVC_STATUS_DEVICE_ERROR);
-        // SAFETY: handles.
-        unsafe { assert_eq!(cvc_fill_zero(stream, tensor), CVC_STATUS_DEVICE_ERROR) };
-        assert_eq!(end_plan(), 1);
-        release(tensor);
-        if stream == foreign {
-            // SAFETY: a stream that lives.
-            ok(unsafe { cvc_stream_register(0, stream, 0) });
-        }
-        // SAFETY: the cache's handle.
-        unsafe {
-            assert_eq!(
-                cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL),
-                CVC_STATUS_INVALID_STREAM
-            );
-            ok(cvc_device_synchronize(0, -1));
-            ok(cvc_cache_clear(cache, 0, CVC_SCOPE_GLOBAL));
-        }
-        assert_eq!(stats(cache).driver_bytes, 0);
-    }
-    // SAFETY: a registered stream, which nobody uses any more.
-    ok(unsafe { cvc_stream_unregister(foreign) });
-    let backend = cvc::backend::current().expect("it has started");
-    backend
-        .stream_destroy(0, foreign as usize)
-        .expect("it lives");
 }
 
 #[test]

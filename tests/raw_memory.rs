@@ -12,7 +12,6 @@ use cvc::backend::{self, Fill2d};
 
 const BYTES: usize = 4096;
 const NONE: cvc_stream_t = without_provenance_mut(usize::MAX);
-const PER_THREAD: cvc_stream_t = without_provenance_mut(2);
 
 /// Steps and races are the process's: one test at a time, with nothing idle.
 fn begin() -> MutexGuard<'static, ()> {
@@ -89,13 +88,6 @@ fn launch_bytes(stream: cvc_stream_t, ptr: *mut c_void, bytes: u64) {
     let backend = backend::current().expect("it has started");
     let queued = backend.fill_zero_2d(0, stream as usize, &fill);
     queued.expect("the stream lives");
-}
-
-/// A stream that the library did not make.
-fn foreign_stream() -> cvc_stream_t {
-    let backend = backend::current().expect("it has started");
-    let handle = backend.stream_create(0, false).expect("it makes streams");
-    without_provenance_mut(handle)
 }
 
 fn destroy_foreign(stream: cvc_stream_t) {
@@ -305,8 +297,8 @@ fn a_threads_own_stream_counts_though_another_thread_frees() {
         let (launched, begun) = channel();
         let user = std::thread::spawn(move || {
             let ptr = without_provenance_mut(address);
-            record_stream(ptr, PER_THREAD);
-            launch(PER_THREAD, ptr);
+            record_stream(ptr, OWN_STREAM);
+            launch(OWN_STREAM, ptr);
             launched.send(()).expect("the test goes on");
             if !ends_before {
                 let _ = wait.recv();
@@ -321,7 +313,7 @@ fn a_threads_own_stream_counts_though_another_thread_frees() {
         };
         // Here the stream of that name is another one.
         free(ptr, NONE);
-        assert!(!is_taken(ptr, PER_THREAD));
+        assert!(!is_taken(ptr, OWN_STREAM));
         assert!(!is_taken(ptr, a));
         assert!(!is_taken(ptr, NONE));
         step_all();
@@ -404,8 +396,8 @@ fn an_event_of_an_ended_threads_own_stream_speaks_for_no_later_threads() {
     let (kept, event) = (alloc(NONE), new_event());
     let handle = event as usize;
     let recorder = std::thread::spawn(move || {
-        record(without_provenance_mut(handle), PER_THREAD);
-        synchronize(PER_THREAD);
+        record(without_provenance_mut(handle), OWN_STREAM);
+        synchronize(OWN_STREAM);
     });
     recorder.join().expect("its stream is its own");
     // The stream of one of these has what is left of that one inside the library.
@@ -417,8 +409,8 @@ fn an_event_of_an_ended_threads_own_stream_speaks_for_no_later_threads() {
         let (end, wait) = channel::<()>();
         later.push(std::thread::spawn(move || {
             let ptr = without_provenance_mut(address);
-            record_stream(ptr, PER_THREAD);
-            launch(PER_THREAD, ptr);
+            record_stream(ptr, OWN_STREAM);
+            launch(OWN_STREAM, ptr);
             launched.send(()).expect("the test goes on");
             let _ = wait.recv();
         }));

@@ -102,7 +102,7 @@ def fault(
     """Inside the block, `count` calls of that name fail after the next `skip` ones.
 
     `status` is NOT_READY (an event that never completes), OUT_OF_MEMORY, NOT_SUPPORTED,
-    DEVICE_ERROR or CAPTURING. The end of the block forgets all planned faults.
+    DEVICE_ERROR, CONTEXT_LOST or CAPTURING. The end of the block forgets all planned faults.
     """
     lib.cvc_host_fault(call.encode(), skip, count, STATUS[status])
     try:

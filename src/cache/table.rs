@@ -381,6 +381,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn requests_of_one_hash_are_told_apart() {
+        let (first, second) = ([0b11, 0, 0, 0, 0], [0, 0b11u64.rotate_right(17), 0, 0, 0]);
+        let mut table = RequestTable::new();
+        let request = |head| Request { head, dims: &[] };
+        assert_eq!(hash(&request(first)), hash(&request(second)));
+        table.insert(&request(first), std::ptr::dangling_mut());
+        assert_eq!(table.find(&request(second)), None);
+        assert!(table.find(&request(first)).is_some());
+    }
+
     /// Every bit of every word counts, whatever the others are; and the low bits, which choose the slot, spread.
     #[test]
     fn hashes_tell_requests_apart() {

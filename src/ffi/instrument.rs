@@ -92,7 +92,8 @@ pub extern "C" fn cvc_backend_call_reset() -> cvc_status_t {
 /// "device_count" cannot fail.
 ///
 /// @param call as `cvc_backend_call_name` gives it
-/// @param status not ready, out of memory, not supported, device error or capturing
+/// @param status not ready, out of memory, not supported, device error, context lost (of which later calls know nothing, other
+/// than on a GPU) or capturing
 #[no_mangle]
 pub unsafe extern "C" fn cvc_host_fault(
     call: *const c_char,

@@ -217,3 +217,85 @@ pub fn tensor_from_plane(image: &ObjectRef, plane: i32) -> Result<Handle> {
         ObjectKind::Tensor,
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::MEMO_WORDS;
+    use crate::{backend, object, timeline};
+
+    #[test]
+    fn a_request_is_recalled_until_anything_about_it_differs() {
+        object::install_hooks();
+        let cache = object::create_cache(Some(1 << 20))
+            .expect("there are slots")
+            .0;
+        let handle = timeline::create(0, false).expect("the host backend makes streams");
+        let stream = timeline::resolve(handle, 0).expect("a created stream is known");
+        let backend = backend::current().expect("the host backend starts");
+        let words = [7; MEMO_WORDS];
+        let same = RawRequest {
+            words: &words,
+            cache: 0x15,
+            stream: 0x15,
+            current_device: 0x15,
+            epoch: 0x15,
+        };
+        let dims = [4, 5];
+        let plain = Request {
+            head: [1; 5],
+            dims: &dims,
+        };
+        let resolve = || {
+            Ok(Resolved {
+                class: [1; 3],
+                exact: [4u64, 5].into_iter().collect(),
+                bytes: 512,
+                align: 512,
+            })
+        };
+        let acquired = cache::acquire(cache, 0, &plain, Some(stream), resolve);
+        let entry = acquired.expect("there is memory").entry;
+        // SAFETY: the entry is live and this test's alone, and released once.
+        unsafe {
+            cache::note(&same, entry, Some(stream));
+            assert_eq!(cache::recall(&same), None, "it is in use");
+            cache::release(cache, entry);
+        }
+        // Other bits of the same words, and differences that could make up for each other.
+        for flips in [
+            [0x2a, 0, 0, 0],
+            [1, 1, 0, 0],
+            [0, 1, 1, 0],
+            [0, 0, 1, 1],
+            [0, 4, 0, 0],
+            [0, 0, 2, 0],
+            [0, 0, 0, 8],
+            [0, 1, 0, 1],
+        ] {
+            let other = RawRequest {
+                words: &words,
+                cache: same.cache ^ flips[0],
+                stream: same.stream ^ flips[1] as usize,
+                current_device: same.current_device ^ flips[2] as i32,
+                epoch: same.epoch ^ flips[3],
+            };
+            assert_eq!(cache::recall(&other), None, "{flips:x?}");
+        }
+        assert_eq!(cache::recall(&same), Some(entry));
+        // A foreign stream's handle may be another's next time.
+        let foreign = backend.stream_create(0, false).expect("it makes streams");
+        let stream = timeline::resolve(foreign, 0).expect("it lives");
+        let other = RawRequest {
+            stream: 0x77,
+            ..same
+        };
+        // SAFETY: as above; `recall` has made it live.
+        unsafe {
+            cache::note(&other, entry, Some(stream));
+            cache::release(cache, entry);
+        }
+        assert_eq!(cache::recall(&other), None);
+        backend.stream_destroy(0, foreign).expect("it lives");
+    }
+}

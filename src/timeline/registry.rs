@@ -484,6 +484,33 @@ mod tests {
         assert!(resolve(handle, 0).is_err());
     }
 
+    #[test]
+    fn each_device_has_default_streams_of_its_own() {
+        for handle in [0, STREAM_LEGACY, STREAM_PER_THREAD] {
+            let [first, second] =
+                [0, 1].map(|device| resolve(handle, device).expect("it is there"));
+            assert_eq!([first.device(), second.device()], [0, 1]);
+            assert!(!std::ptr::eq(first, second));
+        }
+        let same = resolve(0, 1).expect("it is there");
+        assert!(std::ptr::eq(
+            same,
+            resolve(STREAM_LEGACY, 1).expect("it is there")
+        ));
+    }
+
+    #[test]
+    fn a_threads_own_stream_is_nobody_elses() {
+        let own = resolve(STREAM_PER_THREAD, 0).expect("it is there");
+        assert!(is_of_this_thread(own));
+        assert!(!is_of_this_thread(legacy(0).expect("it is there")));
+        let elsewhere = std::thread::spawn(move || {
+            let there = resolve(STREAM_PER_THREAD, 0).expect("it is there");
+            (is_of_this_thread(own), std::ptr::eq(own, there))
+        });
+        assert_eq!(elsewhere.join().expect("the thread ends"), (false, false));
+    }
+
     /// Somebody who makes a stream for each piece of work does not fill the memory up, and no open work is forgotten.
     #[test]
     fn foreign_streams_that_are_through_are_forgotten() {

@@ -626,3 +626,6 @@ impl Drop for Hold {
         self.0.inner.lock().holds -= 1;
     }
 }
+
+#[cfg(test)]
+mod tests;

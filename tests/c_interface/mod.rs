@@ -3,10 +3,13 @@
 // Each test program uses a part of it, and what handles point to is known by name alone.
 #![allow(dead_code, improper_ctypes)]
 
-use std::ffi::{c_char, c_void, CStr};
+use std::ffi::{c_char, c_void, CStr, CString};
 use std::ptr::null_mut;
 
 pub use cvc::ffi::*;
+
+/// The calling thread's own default stream.
+pub const OWN_STREAM: cvc_stream_t = std::ptr::without_provenance_mut(2);
 
 extern "C" {
     pub fn cvc_last_error_message(buffer: *mut c_char, length: usize, needed: *mut usize) -> i32;
@@ -235,6 +238,25 @@ pub fn new_stream(flags: u32) -> cvc_stream_t {
     stream
 }
 
+/// What is counted is what is there.
+#[track_caller]
+pub fn assert_accounts_add_up(cache: cvc_cache_t, what: &str) {
+    let now = stats(cache);
+    let counted = now.live_bytes - now.unindexed_bytes + now.idle_bytes + now.pending_bytes;
+    assert_eq!(now.bytes, counted, "{what}");
+    assert!(
+        now.driver_bytes >= now.live_bytes + now.idle_bytes + now.pending_bytes,
+        "{what}"
+    );
+}
+
+/// A stream that the library did not make; null where that fails.
+pub fn foreign_stream() -> cvc_stream_t {
+    let backend = cvc::backend::current().expect("it has started");
+    let handle = backend.stream_create(0, false).unwrap_or_default();
+    std::ptr::without_provenance_mut(handle)
+}
+
 pub fn destroy(stream: cvc_stream_t) {
     // SAFETY: no preconditions.
     ok(unsafe { cvc_stream_destroy(stream) });
@@ -301,6 +323,24 @@ pub fn data(tensor: cvc_tensor_t) -> u64 {
 pub fn release(tensor: cvc_tensor_t) {
     // SAFETY: no preconditions.
     ok(unsafe { cvc_tensor_release(tensor) });
+}
+
+/// Plans a fault of the backend; `end_plan` ends it.
+pub fn plan(call: &str, skip: u64, count: u64, status: i32) {
+    let call = CString::new(call).expect("no name has a zero");
+    // SAFETY: a name.
+    ok(unsafe { cvc_host_fault(call.as_ptr(), skip, count, status) });
+}
+
+/// How many calls failed by the plan, which ends.
+pub fn end_plan() -> u64 {
+    let mut hits = 0;
+    // SAFETY: a place for the result.
+    unsafe {
+        ok(cvc_host_fault_hits(&mut hits));
+        ok(cvc_host_fault_clear());
+    }
+    hits
 }
 
 /// How often the backend was called by each name, without those that were not.

@@ -59,15 +59,7 @@ pub fn allocate(session: &Session, bytes: u64) -> Result<DevicePointer> {
     // Not under the lock: mapping takes tens of microseconds.
     let length = session.ready.granularity;
     let base = map_or_explain(session, length, bytes)?;
-    let mut small = small.lock();
-    small.add_chunk(base, length);
-    match small.take(bytes) {
-        Some(pointer) => Ok(pointer),
-        None => fail!(
-            Status::Internal,
-            "a chunk of {length} bytes has no room for {bytes} bytes"
-        ),
-    }
+    small.lock().add_chunk(base, length, bytes)
 }
 
 pub fn free(session: &Session, pointer: DevicePointer, bytes: u64) -> Result<()> {

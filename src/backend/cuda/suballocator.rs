@@ -36,10 +36,22 @@ impl Suballocator {
         Some(start)
     }
 
-    /// Adds memory at `base`, all of it free. It must overlap no other chunk.
-    pub fn add_chunk(&mut self, base: u64, length: u64) {
-        self.chunks.insert(base, (length, 0));
-        self.insert_free(base, length);
+    /// Adds memory at `base`, which must overlap no other chunk, and takes its first `bytes`. Not from elsewhere, whatever
+    /// others have given back meanwhile: a chunk that was never used would never run empty.
+    ///
+    /// Errors: `Internal` where the chunk has no room; nothing changes then.
+    pub fn add_chunk(&mut self, base: u64, length: u64, bytes: u64) -> Result<u64> {
+        if bytes > length {
+            fail!(
+                Status::Internal,
+                "a chunk of {length} bytes has no room for {bytes} bytes"
+            );
+        }
+        self.chunks.insert(base, (length, bytes));
+        if length > bytes {
+            self.insert_free(base + bytes, length - bytes);
+        }
+        Ok(base)
     }
 
     /// Takes a block back. Gives the chunk, base and length, that is no longer needed, if there is one now.
@@ -163,12 +175,9 @@ mod tests {
                 let bytes = (1 + next(granules)) * 512;
                 let start = match suballocator.take(bytes) {
                     Some(start) => start,
-                    None => {
-                        suballocator.add_chunk(source.chunk(), CHUNK);
-                        suballocator
-                            .take(bytes)
-                            .expect("a fresh chunk holds every size")
-                    }
+                    None => suballocator
+                        .add_chunk(source.chunk(), CHUNK, bytes)
+                        .expect("a fresh chunk holds every size"),
                 };
                 assert_eq!(start % 512, 0);
                 assert_eq!(start / CHUNK, (start + bytes - 1) / CHUNK, "crosses chunks");
@@ -208,8 +217,10 @@ mod tests {
     #[test]
     fn what_is_not_in_use_is_refused_and_nothing_changes() {
         let mut suballocator = Suballocator::default();
-        suballocator.add_chunk(CHUNK, CHUNK);
-        let block = suballocator.take(1024).expect("there is room");
+        let block = suballocator.add_chunk(CHUNK, CHUNK, 1024);
+        let block = block.expect("there is room");
+        let larger = suballocator.add_chunk(2 * CHUNK, CHUNK, CHUNK + 512);
+        assert!(larger.is_err());
         for (start, bytes) in [
             (block, 1536),
             (block + 1024, 512),
@@ -224,5 +235,20 @@ mod tests {
         assert_eq!(suballocator.give(block, 1024), Ok(None));
         assert!(suballocator.give(block, 1024).is_err(), "given back twice");
         assert_eq!(suballocator.take(CHUNK), Some(CHUNK), "whole again");
+    }
+
+    /// Two threads found no room, and both brought a chunk.
+    #[test]
+    fn of_chunks_that_came_at_once_one_is_kept() {
+        let mut suballocator = Suballocator::default();
+        assert_eq!(suballocator.take(512), None);
+        let first = suballocator.add_chunk(CHUNK, CHUNK, 512);
+        let given = suballocator.give(first.expect("there is room"), 512);
+        assert_eq!(given, Ok(None), "it is kept");
+        let second = suballocator.add_chunk(2 * CHUNK, CHUNK, 512);
+        let given = suballocator.give(second.expect("there is room"), 512);
+        assert_eq!(given, Ok(Some((2 * CHUNK, CHUNK))));
+        assert_eq!(suballocator.take_spare(), Some((CHUNK, CHUNK)));
+        assert!(suballocator.chunks.is_empty() && suballocator.free.is_empty());
     }
 }

@@ -92,17 +92,18 @@ pub fn meet(call: Call, moment: Moment, job: impl FnOnce() + Send + 'static) {
 
 /// Adds a fault. `status` is one that a driver gives.
 pub fn plan(call: Call, skip: u64, count: u64, status: i32) -> Result<()> {
-    const GIVEN: [Status; 5] = [
+    const GIVEN: [Status; 6] = [
         Status::NotReady,
         Status::OutOfMemory,
         Status::NotSupported,
         Status::DeviceError,
+        Status::ContextLost,
         Status::Capturing,
     ];
     let Some(status) = GIVEN.into_iter().find(|given| *given as i32 == status) else {
         fail!(
             Status::InvalidEnum,
-            "status is {status}, expected that of not ready, out of memory, not supported, device error or capturing"
+            "status is {status}, expected that of not ready, out of memory, not supported, device error, context lost or capturing"
         );
     };
     PLAN.lock().push(Fault {
