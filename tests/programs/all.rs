@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // Each test uses a part of it.
 
+pub mod batches;
 #[path = "../c_interface/mod.rs"]
 pub mod c_interface;
 pub mod choice;
@@ -20,3 +21,5 @@ pub mod slots;
 pub mod streams;
 pub mod suite;
 pub mod threads;
+pub mod wrapped;
+pub mod wraps;

@@ -274,13 +274,9 @@ impl Runner {
         let Some(raw) = &mut self.raws[slot] else {
             return;
         };
-        let of = |first: u8| {
-            let values = (0..bytes).map(|index| first.wrapping_add((index % 251) as u8));
-            values.collect::<Vec<u8>>()
-        };
         let (first, pointer) = (first as u8, raw.pointer as u64);
         let mut buffer = match write {
-            true => of(first).into_boxed_slice(),
+            true => counted_from(first, bytes).into_boxed_slice(),
             false => vec![0; bytes].into_boxed_slice(),
         };
         let host = buffer.as_mut_ptr().expose_provenance() as u64;
@@ -288,31 +284,17 @@ impl Runner {
             true => (CopyKind::HostToDevice, host, pointer),
             false => (CopyKind::DeviceToHost, pointer, host),
         };
-        let copy = Copy2d {
-            kind,
-            src,
-            src_pitch: bytes as u64,
-            dst,
-            dst_pitch: bytes as u64,
-            width: bytes as u64,
-            height: 1,
-        };
-        let values = raw.first.filter(|_| !write).map(of);
-        let handle = place.handle as usize;
-        let queued = self.threads.on(thread, || {
-            let backend = backend::current().expect("it has started");
-            backend.copy_2d(device as i32, handle, &copy)
-        });
-        self.look_for_a_fault();
-        assert!(queued.is_ok() || self.fault_was_hit, "{queued:?}");
+        let first_read = raw.first.filter(|_| !write);
+        let values = first_read.map(|first| counted_from(first, bytes));
+        let queued = self.own_copy(thread, place, kind, [src, dst], bytes);
         let number = self.count_on();
         let Some(raw) = &mut self.raws[slot] else {
             return;
         };
         if write {
-            raw.first = queued.is_ok().then_some(first);
+            raw.first = queued.then_some(first);
         }
-        match values.filter(|_| queued.is_ok()) {
+        match values.filter(|_| queued) {
             Some(values) => self.downloads.push(Download {
                 device,
                 got: buffer,
@@ -320,7 +302,7 @@ impl Runner {
             }),
             None => self.sources.push(buffer),
         }
-        if queued.is_ok() {
+        if queued {
             raw.uses.push(Use {
                 life: place.life,
                 name,
@@ -330,6 +312,34 @@ impl Runner {
                 before: Vec::new(),
             });
         }
+    }
+
+    /// Work of the program's own, past the library. Whether it was queued.
+    pub(super) fn own_copy(
+        &mut self,
+        thread: usize,
+        place: Place,
+        kind: CopyKind,
+        [src, dst]: [u64; 2],
+        bytes: usize,
+    ) -> bool {
+        let copy = Copy2d {
+            kind,
+            src,
+            src_pitch: bytes as u64,
+            dst,
+            dst_pitch: bytes as u64,
+            width: bytes as u64,
+            height: 1,
+        };
+        let (device, handle) = (place.pointer.device(), place.handle as usize);
+        let queued = self.threads.on(thread, || {
+            let backend = backend::current().expect("it has started");
+            backend.copy_2d(device, handle, &copy)
+        });
+        self.look_for_a_fault();
+        assert!(queued.is_ok() || self.fault_was_hit, "{queued:?}");
+        queued.is_ok()
     }
 
     /// Names the stream, once.

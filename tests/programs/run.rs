@@ -17,6 +17,7 @@ use super::program::*;
 use super::raw::{Mark, Raw};
 use super::slots::*;
 use super::threads::Threads;
+use super::wraps::Pieces;
 
 /// Bytes of each device: enough for most programs, and little enough to run out.
 pub(super) const DEVICE_BYTES: u64 = 256 << 10;
@@ -51,6 +52,8 @@ pub struct Runner {
     pub(super) batches: [Option<Batch>; BATCHES as usize],
     pub(super) exports: [Option<Export>; EXPORTS as usize],
     pub(super) raws: [Option<Raw>; RAWS as usize],
+    pub(super) tensor_batches: [Option<TensorBatch>; BATCHES as usize],
+    pub(super) pieces: Pieces,
     pub(super) marks: [Option<Mark>; EVENTS as usize],
     /// Of the program's own order: see `count_on`.
     pub(super) now: u64,
@@ -105,6 +108,8 @@ impl Runner {
             batches: Default::default(),
             exports: Default::default(),
             raws: Default::default(),
+            tensor_batches: Default::default(),
+            pieces: Pieces::default(),
             marks: Default::default(),
             now: 0,
             lives: LIFE_OF_LEGACY,
@@ -369,16 +374,22 @@ impl Runner {
                 let memory = self.judged(judged);
                 self.learn_capacity(memory);
                 self.ids.insert(id, memory);
-                self.values.push(None);
-                self.references.push(0);
-                self.addresses.push(None);
-                self.lent.push(false);
+                assert!(!self.pieces.has_wrap_of(id), "a wrap was given out");
+                self.new_memory(None);
                 memory
             }
         };
         self.values[memory] = None;
         self.references[memory] = 1;
         memory
+    }
+
+    /// The model has one memory more, which somebody observes.
+    pub(super) fn new_memory(&mut self, values: Option<Vec<u8>>) {
+        self.values.push(values);
+        self.references.push(1);
+        self.addresses.push(None);
+        self.lent.push(false);
     }
 
     /// A call that failed by a fault may have left memory behind that nobody saw; what it holds, the account tells.
@@ -494,6 +505,7 @@ impl Runner {
                 ok(unsafe { cvc_host_step_all(&mut steps) });
             }
             What::Create => self.create(thread, numbers),
+            What::Wrap => self.wrap(thread, numbers),
             What::ReleaseTensor => self.release_tensor(thread, numbers[0]),
             What::View => self.view(thread, numbers),
             What::Upload => self.upload(thread, numbers),
@@ -512,6 +524,14 @@ impl Runner {
             What::Push => self.push(thread, numbers),
             What::ReleaseBatch => self.release_batch(thread, numbers[0]),
             What::FlipBatch => self.flip_batch(thread, numbers),
+            What::NewTensorBatch => self.new_tensor_batch(thread, numbers),
+            What::PushTensor => self.push_tensor(thread, numbers),
+            What::SetTensor => self.set_tensor(thread, numbers),
+            What::GetTensor => self.get_tensor(thread, numbers),
+            What::PopTensors => self.pop_tensors(thread, numbers),
+            What::ClearTensors => self.clear_tensors(thread, numbers[0]),
+            What::WriteRecords => self.write_records(thread, numbers),
+            What::ReleaseTensorBatch => self.release_tensor_batch(thread, numbers[0]),
             What::Alloc | What::Work | What::RecordStream | What::Free | What::FreeAfterEvent => {
                 self.raw_step(thread, step.what, numbers)
             }

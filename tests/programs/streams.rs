@@ -290,15 +290,16 @@ impl Runner {
             cvc_stream_synchronize(place.handle, -1)
         });
         if done {
-            self.retire_everywhere(usize::from(name == STREAM_OF_DEVICE_1));
+            self.retire_everywhere(thread, usize::from(name == STREAM_OF_DEVICE_1));
         }
     }
 
-    fn retire_everywhere(&mut self, device: usize) {
+    fn retire_everywhere(&mut self, thread: usize, device: usize) {
         if self.model.exact {
             self.see();
             for cache in 0..self.caches.len() {
-                self.unsure |= self.model.retire_all(cache, device);
+                let own = self.index(thread, cache);
+                self.unsure |= self.model.retire_all(cache, device, own);
             }
         }
     }
@@ -309,7 +310,7 @@ impl Runner {
             cvc_device_synchronize(device as i32, -1)
         });
         if done {
-            self.retire_everywhere(device);
+            self.retire_everywhere(thread, device);
             self.read_downloads(Some(device));
         }
     }
@@ -325,7 +326,8 @@ impl Runner {
         });
         if done && self.model.exact {
             self.see();
-            self.unsure |= self.model.retire_all(cache, device);
+            let own = self.index(thread, cache);
+            self.unsure |= self.model.retire_all(cache, device, own);
         }
     }
 
@@ -492,6 +494,7 @@ impl Runner {
         }
         for slot in 0..BATCHES {
             self.release_batch(0, slot);
+            self.release_tensor_batch(0, slot);
         }
         let mut frees = (0..RAWS).chain(0..RAWS);
         for slot in frees.by_ref().take(RAWS.into()) {

@@ -213,6 +213,9 @@ impl Tally {
                 other.foreign_ended_after_a_free,
             ),
             (&mut self.settled, other.settled),
+            (&mut self.owners_told, other.owners_told),
+            (&mut self.last_held_by_batches, other.last_held_by_batches),
+            (&mut self.batch_calls_refused, other.batch_calls_refused),
             (&mut mine.exact, theirs.exact),
             (&mut mine.fit, theirs.fit),
             (&mut mine.pending, theirs.pending),
@@ -224,6 +227,8 @@ impl Tally {
             (&mut mine.unindexed, theirs.unindexed),
             (&mut mine.over_the_limit, theirs.over_the_limit),
             (&mut mine.deferred, theirs.deferred),
+            (&mut mine.shells, theirs.shells),
+            (&mut mine.told_later, theirs.told_later),
         ] {
             *sum += more;
         }
@@ -255,6 +260,9 @@ impl Tally {
                 "foreign stream destroyed after a free",
                 self.foreign_ended_after_a_free,
             ),
+            ("owner of a wrap told", self.owners_told),
+            ("tensor that only a batch held", self.last_held_by_batches),
+            ("call on a batch refused", self.batch_calls_refused),
             ("given up with work queued", model.deferred),
             ("exact, followed", model.exact),
             ("fit, followed", model.fit),
@@ -266,6 +274,8 @@ impl Tally {
             ("evicted, followed", model.evictions),
             ("unindexed", model.unindexed),
             ("over the limit", model.over_the_limit),
+            ("wrap in an earlier one's shell", model.shells),
+            ("owner told after queued work", model.told_later),
         ]
         .map(|(name, count)| (name.to_string(), count))
         .into();
