@@ -245,6 +245,49 @@ static void waits_inside_a_capture_order_nothing_outside(void) {
   pinned_memory_free(ones);
 }
 
+// The driver ends both captures that a wait connects, and one whose event the host looks at.
+static void waits_between_captures_are_refused(void) {
+  cvc_stream_t first = new_stream(), second = new_stream(), other = new_stream();
+  cvc_event_t event = NULL, fresh = NULL, live = NULL;
+  CHECK_OK(cvc_event_create(0, CVC_EVENT_TIMING, &event));
+  CHECK_OK(cvc_event_create(0, 0, &fresh));
+  CHECK_OK(cvc_event_create(0, CVC_EVENT_TIMING, &live));
+  CHECK_OK(cvc_event_record(live, other));
+  struct capture one = begin_capture(first, CAPTURE_RELAXED, other);
+  struct capture two = begin_capture(second, CAPTURE_RELAXED, other);
+  CHECK_OK(cvc_event_record(event, first));
+  float milliseconds = 0;
+#define REFUSED(call)                                                                                        \
+  do {                                                                                                       \
+    CHECK_ERROR(call, CVC_STATUS_CAPTURING, "captur");                                                       \
+    CHECK(is_unbroken(first) && is_unbroken(second));                                                        \
+  } while (0)
+  REFUSED(cvc_stream_wait_event(second, event));
+  REFUSED(cvc_stream_wait_stream(second, first));
+  REFUSED(cvc_stream_wait_stream(first, second));
+  REFUSED(cvc_stream_wait_event(first, fresh));
+  REFUSED(cvc_stream_wait_event(CVC_STREAM_LEGACY, event));
+  REFUSED(cvc_stream_wait_stream(CVC_STREAM_LEGACY, first));
+  REFUSED(cvc_event_query(event));
+  REFUSED(cvc_event_synchronize(event, -1));
+  REFUSED(cvc_event_synchronize(event, 0));
+  REFUSED(cvc_event_elapsed_ms(live, event, &milliseconds));
+  REFUSED(cvc_event_elapsed_ms(event, live, &milliseconds));
+#undef REFUSED
+  CHECK_OK(cvc_stream_wait_event(first, event));
+  end_capture(one, other);
+  end_capture(two, other);
+  CHECK_STATUS(cvc_event_query(event), CVC_STATUS_CAPTURING);
+  CHECK_OK(cvc_event_record(event, other));
+  CHECK_OK(cvc_event_synchronize(event, -1));
+  CHECK_OK(cvc_event_destroy(event));
+  CHECK_OK(cvc_event_destroy(fresh));
+  CHECK_OK(cvc_event_destroy(live));
+  CHECK_OK(cvc_stream_destroy(first));
+  CHECK_OK(cvc_stream_destroy(second));
+  CHECK_OK(cvc_stream_destroy(other));
+}
+
 static void the_legacy_stream_is_left_alone_beside_a_blocking_capture(void) {
   cvc_stream_t blocking = foreign_stream(cuda, 0), stream = new_stream();
   cvc_tensor_t tensor = small(CVC_STREAM_NONE), result = NULL;
@@ -434,6 +477,7 @@ int main(void) {
   RUN(work_on_a_capturing_stream_is_refused);
   RUN(waits_inside_a_capture_are_the_graphs);
   RUN(waits_inside_a_capture_order_nothing_outside);
+  RUN(waits_between_captures_are_refused);
   RUN(the_legacy_stream_is_left_alone_beside_a_blocking_capture);
   RUN(under_pressure_a_capturing_stream_gets_no_pending_memory);
   RUN(streams_that_their_owner_destroyed);

@@ -1432,8 +1432,7 @@ cvc_status_t cvc_host_step_all(uint64_t *steps);
 /**
  * Begins a capture on the stream, as `cuStreamBeginCapture` does in relaxed mode: until it ends, what is queued there goes
  * into a graph, which is never run, and streams that wait for an event recorded there join. So the rules for captures can
- * be tested without a GPU. Unlike in CUDA a refused call leaves the capture whole, and any of its streams may end it,
- * joined or not. For the host backend with `CVC_INSTRUMENT_CAPTURES`, else `CVC_STATUS_NOT_SUPPORTED`.
+ * be tested without a GPU. Unlike in CUDA any of its streams may end it, joined or not. For the host backend with `CVC_INSTRUMENT_CAPTURES`, else `CVC_STATUS_NOT_SUPPORTED`.
  *
  * `CVC_STATUS_CAPTURING` for a stream that captures, `CVC_STATUS_INVALID_STREAM` for the legacy stream, which cannot.
  */
@@ -1442,7 +1441,9 @@ cvc_status_t cvc_host_capture_begin(cvc_stream_t stream);
 /**
  * Ends the stream's capture, and with it that of the streams that joined. The graph is thrown away.
  *
- * `CVC_STATUS_INVALID_STREAM` for a stream that does not capture.
+ * `CVC_STATUS_INVALID_STREAM` for a stream that does not capture; `CVC_STATUS_CAPTURING` where a call has broken the capture,
+ * as it would in CUDA: it has ended all the same, and the message says what that was. The library's calls break none, other
+ * than those that say so.
  */
 cvc_status_t cvc_host_capture_end(cvc_stream_t stream);
 
@@ -2086,16 +2087,20 @@ cvc_status_t cvc_stream_synchronize(cvc_stream_t stream, int64_t timeout_ns);
 
 /**
  * Makes work queued on `waits` from now on come after all that is queued on `waited_for` by now. On the GPU; the host does
- * not wait. A stream does not wait for itself. `CVC_STATUS_CAPTURING` where `waits` captures and `waited_for` does not, or
- * where one of them captures and is neither of `cvc_stream_create` nor registered.
+ * not wait. A stream does not wait for itself. One that waits for a stream that captures joins the capture.
+ * `CVC_STATUS_CAPTURING` where `waits` captures and `waited_for` does not, or in another capture; where `waits` is the legacy
+ * stream and `waited_for` captures; or where one of them captures and is neither of `cvc_stream_create` nor registered.
  */
 cvc_status_t cvc_stream_wait_stream(cvc_stream_t waits,
                                     cvc_stream_t waited_for);
 
 /**
- * Makes work queued on the stream from now on come after the event's latest record. `CVC_STATUS_CAPTURING` where the
- * stream captures and the record is outside of that, or where it captures and is neither of `cvc_stream_create` nor
- * registered.
+ * Makes work queued on the stream from now on come after the event's latest record; where that lies in a capture, the
+ * stream joins it. An event that is not of `cvc_event_create` is left to the driver to judge.
+ *
+ * `CVC_STATUS_CAPTURING` where the stream captures and the record lies outside of its capture or does not exist, where the
+ * stream is the legacy one and the record lies in a capture, or where the stream captures and is neither of
+ * `cvc_stream_create` nor registered.
  */
 cvc_status_t cvc_stream_wait_event(cvc_stream_t stream,
                                    cvc_event_t event);
@@ -2131,19 +2136,21 @@ cvc_status_t cvc_event_record(cvc_event_t event,
                               cvc_stream_t stream);
 
 /**
- * `CVC_STATUS_OK` when the latest record is done, or there was none; `CVC_STATUS_NOT_READY` while it is not.
+ * `CVC_STATUS_OK` when the latest record is done, or there was none; `CVC_STATUS_NOT_READY` while it is not;
+ * `CVC_STATUS_CAPTURING` when it lies in a capture.
  */
 cvc_status_t cvc_event_query(cvc_event_t event);
 
 /**
- * Waits for the latest record.
+ * Waits for the latest record; `CVC_STATUS_CAPTURING` when that lies in a capture.
  *
  * @param timeout_ns -1: no timeout; else `CVC_STATUS_NOT_READY` when it passes first
  */
 cvc_status_t cvc_event_synchronize(cvc_event_t event, int64_t timeout_ns);
 
 /**
- * Milliseconds from one record to the other. Both events have `CVC_EVENT_TIMING`, and their records are done.
+ * Milliseconds from one record to the other. Both events have `CVC_EVENT_TIMING`, and their records are done;
+ * `CVC_STATUS_CAPTURING` when one lies in a capture.
  */
 cvc_status_t cvc_event_elapsed_ms(cvc_event_t start, cvc_event_t end, float *milliseconds);
 

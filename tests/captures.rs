@@ -176,6 +176,114 @@ fn a_record_inside_a_capture_stands_for_nothing_outside() {
     destroy(stream);
 }
 
+/// Each capture is an island: the driver would end both that a wait connects.
+#[test]
+fn a_wait_between_two_captures_is_refused() {
+    let _one = begin();
+    let (first, second, free) = (new_stream(0), new_stream(0), new_stream(0));
+    let (mut event, mut fresh) = (null_mut(), null_mut());
+    // SAFETY: handles and places for results.
+    unsafe {
+        ok(cvc_event_create(0, 0, &mut event));
+        ok(cvc_event_create(0, 0, &mut fresh));
+        let one = Capture::begin(first);
+        let other = Capture::begin(second);
+        ok(cvc_event_record(event, first));
+        for refused in [
+            cvc_stream_wait_event(second, event),
+            wait_stream(second, first),
+            wait_stream(first, second),
+            cvc_stream_wait_event(first, fresh),
+            cvc_stream_wait_event(LEGACY, event),
+            wait_stream(LEGACY, first),
+        ] {
+            assert_eq!(refused, CVC_STATUS_CAPTURING);
+            assert!(message().contains("captur"), "{}", message());
+        }
+        // Inside its own capture the same waits are the graph's.
+        ok(cvc_stream_wait_event(first, event));
+        ok(cvc_stream_wait_event(free, event));
+        ok(wait_stream(first, free));
+        assert_eq!(wait_stream(second, free), CVC_STATUS_CAPTURING);
+        // An event that was recorded anew belongs to where that was.
+        ok(cvc_event_record(event, second));
+        ok(cvc_stream_wait_event(second, event));
+        assert_eq!(cvc_stream_wait_event(first, event), CVC_STATUS_CAPTURING);
+        one.end();
+        other.end();
+        ok(cvc_event_destroy(event));
+        ok(cvc_event_destroy(fresh));
+    }
+    for stream in [first, second, free] {
+        destroy(stream);
+    }
+}
+
+#[test]
+fn the_host_does_not_look_at_an_event_that_is_recorded_in_a_capture() {
+    let _one = begin();
+    let stream = new_stream(0);
+    let mut events = [null_mut(); 2];
+    // SAFETY: handles and places for results.
+    unsafe {
+        for event in &mut events {
+            ok(cvc_event_create(0, CVC_EVENT_TIMING, event));
+            ok(cvc_event_record(*event, stream));
+        }
+        run_all();
+        let [captured, live] = events;
+        let capture = Capture::begin(stream);
+        ok(cvc_event_record(captured, stream));
+        let mut milliseconds = 0.0;
+        for refused in [
+            cvc_event_query(captured),
+            cvc_event_synchronize(captured, -1),
+            cvc_event_synchronize(captured, 0),
+            cvc_event_elapsed_ms(captured, live, &mut milliseconds),
+            cvc_event_elapsed_ms(live, captured, &mut milliseconds),
+        ] {
+            assert_eq!(refused, CVC_STATUS_CAPTURING);
+            assert!(
+                message().contains(&format!("{captured:?}")),
+                "{}",
+                message()
+            );
+        }
+        ok(cvc_event_query(live));
+        capture.end();
+        // Also after the end: the record is the graph's for good.
+        assert_eq!(cvc_event_query(captured), CVC_STATUS_CAPTURING);
+        ok(cvc_event_record(captured, stream));
+        ok(cvc_stream_synchronize(stream, -1));
+        ok(cvc_event_elapsed_ms(live, captured, &mut milliseconds));
+        for event in events {
+            ok(cvc_event_destroy(event));
+        }
+    }
+    destroy(stream);
+}
+
+/// It is the one call here that does, and says so; and the capture tells of it.
+#[test]
+fn a_wait_for_the_device_breaks_captures() {
+    let _one = begin();
+    let stream = new_stream(0);
+    let capture = Capture::begin(stream);
+    // SAFETY: no preconditions.
+    unsafe {
+        assert_eq!(cvc_device_synchronize(0, -1), CVC_STATUS_CAPTURING);
+        assert_eq!(cvc_host_capture_end(capture.0), CVC_STATUS_CAPTURING);
+        assert!(message().contains("a wait for the device"), "{}", message());
+        assert_eq!(
+            cvc_host_capture_end(capture.0),
+            CVC_STATUS_INVALID_STREAM,
+            "it has ended"
+        );
+        ok(cvc_device_synchronize(0, -1));
+    }
+    destroy(stream);
+}
+
 /// Memory whose work is queued cannot be waited for from inside a capture, however little is left.
 #[test]
 fn under_pressure_a_capturing_stream_gets_no_pending_memory() {

@@ -189,6 +189,8 @@ pub trait Backend: Send + Sync {
         event: EventHandle,
     ) -> Result<()>;
     fn stream_is_capturing(&self, device: i32, stream: StreamHandle) -> Result<bool>;
+    /// The number of the capture that the stream is in, which no other capture has.
+    fn stream_capture(&self, device: i32, stream: StreamHandle) -> Result<Option<u64>>;
 
     fn event_create(&self, device: i32, timing: bool) -> Result<EventHandle>;
     fn event_destroy(&self, device: i32, event: EventHandle) -> Result<()>;

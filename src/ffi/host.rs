@@ -125,8 +125,7 @@ pub unsafe extern "C" fn cvc_host_step_all(steps: *mut u64) -> cvc_status_t {
 
 /// Begins a capture on the stream, as `cuStreamBeginCapture` does in relaxed mode: until it ends, what is queued there goes
 /// into a graph, which is never run, and streams that wait for an event recorded there join. So the rules for captures can
-/// be tested without a GPU. Unlike in CUDA a refused call leaves the capture whole, and any of its streams may end it,
-/// joined or not. For the host backend with `CVC_INSTRUMENT_CAPTURES`, else `CVC_STATUS_NOT_SUPPORTED`.
+/// be tested without a GPU. Unlike in CUDA any of its streams may end it, joined or not. For the host backend with `CVC_INSTRUMENT_CAPTURES`, else `CVC_STATUS_NOT_SUPPORTED`.
 ///
 /// `CVC_STATUS_CAPTURING` for a stream that captures, `CVC_STATUS_INVALID_STREAM` for the legacy stream, which cannot.
 #[no_mangle]
@@ -141,7 +140,9 @@ pub extern "C" fn cvc_host_capture_begin(stream: cvc_stream_t) -> cvc_status_t {
 
 /// Ends the stream's capture, and with it that of the streams that joined. The graph is thrown away.
 ///
-/// `CVC_STATUS_INVALID_STREAM` for a stream that does not capture.
+/// `CVC_STATUS_INVALID_STREAM` for a stream that does not capture; `CVC_STATUS_CAPTURING` where a call has broken the capture,
+/// as it would in CUDA: it has ended all the same, and the message says what that was. The library's calls break none, other
+/// than those that say so.
 #[no_mangle]
 pub extern "C" fn cvc_host_capture_end(stream: cvc_stream_t) -> cvc_status_t {
     guard(|| {

@@ -95,8 +95,9 @@ pub extern "C" fn cvc_stream_synchronize(stream: cvc_stream_t, timeout_ns: i64) 
 }
 
 /// Makes work queued on `waits` from now on come after all that is queued on `waited_for` by now. On the GPU; the host does
-/// not wait. A stream does not wait for itself. `CVC_STATUS_CAPTURING` where `waits` captures and `waited_for` does not, or
-/// where one of them captures and is neither of `cvc_stream_create` nor registered.
+/// not wait. A stream does not wait for itself. One that waits for a stream that captures joins the capture.
+/// `CVC_STATUS_CAPTURING` where `waits` captures and `waited_for` does not, or in another capture; where `waits` is the legacy
+/// stream and `waited_for` captures; or where one of them captures and is neither of `cvc_stream_create` nor registered.
 #[no_mangle]
 pub extern "C" fn cvc_stream_wait_stream(
     waits: cvc_stream_t,
@@ -108,9 +109,12 @@ pub extern "C" fn cvc_stream_wait_stream(
     })
 }
 
-/// Makes work queued on the stream from now on come after the event's latest record. `CVC_STATUS_CAPTURING` where the
-/// stream captures and the record is outside of that, or where it captures and is neither of `cvc_stream_create` nor
-/// registered.
+/// Makes work queued on the stream from now on come after the event's latest record; where that lies in a capture, the
+/// stream joins it. An event that is not of `cvc_event_create` is left to the driver to judge.
+///
+/// `CVC_STATUS_CAPTURING` where the stream captures and the record lies outside of its capture or does not exist, where the
+/// stream is the legacy one and the record lies in a capture, or where the stream captures and is neither of
+/// `cvc_stream_create` nor registered.
 #[no_mangle]
 pub extern "C" fn cvc_stream_wait_event(stream: cvc_stream_t, event: cvc_event_t) -> cvc_status_t {
     guard(|| timeline::stream_wait_event(arguments::stream_alone(stream)?, event as usize))
@@ -177,13 +181,14 @@ pub extern "C" fn cvc_event_record(event: cvc_event_t, stream: cvc_stream_t) -> 
     guard(|| timeline::event_record(event as usize, arguments::stream_alone(stream)?))
 }
 
-/// `CVC_STATUS_OK` when the latest record is done, or there was none; `CVC_STATUS_NOT_READY` while it is not.
+/// `CVC_STATUS_OK` when the latest record is done, or there was none; `CVC_STATUS_NOT_READY` while it is not;
+/// `CVC_STATUS_CAPTURING` when it lies in a capture.
 #[no_mangle]
 pub extern "C" fn cvc_event_query(event: cvc_event_t) -> cvc_status_t {
     guard(|| ready(timeline::event_query(event as usize)?, "event"))
 }
 
-/// Waits for the latest record.
+/// Waits for the latest record; `CVC_STATUS_CAPTURING` when that lies in a capture.
 ///
 /// @param timeout_ns -1: no timeout; else `CVC_STATUS_NOT_READY` when it passes first
 #[no_mangle]
@@ -194,7 +199,8 @@ pub extern "C" fn cvc_event_synchronize(event: cvc_event_t, timeout_ns: i64) -> 
     })
 }
 
-/// Milliseconds from one record to the other. Both events have `CVC_EVENT_TIMING`, and their records are done.
+/// Milliseconds from one record to the other. Both events have `CVC_EVENT_TIMING`, and their records are done;
+/// `CVC_STATUS_CAPTURING` when one lies in a capture.
 #[no_mangle]
 pub unsafe extern "C" fn cvc_event_elapsed_ms(
     start: cvc_event_t,

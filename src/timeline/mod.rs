@@ -5,17 +5,20 @@
 //! waited for is remembered, so that a second wait is free and "already ordered" is a comparison.
 
 mod access;
-mod events;
+mod event;
+mod event_pool;
 mod polls;
 mod registry;
 mod stream;
 
 pub use crate::backend::{epoch, forget_lookups};
 pub use access::{Access, AccessKind, Accesses, Home};
+pub use event::{
+    event_access, event_create, event_destroy, event_elapsed_ms, event_query, event_record,
+    event_synchronize, mark_events, stream_wait_event,
+};
 pub use polls::{Looks, Polls};
 pub use registry::{
-    create, destroy, device_synchronize, event_access, event_create, event_destroy,
-    event_elapsed_ms, event_query, event_record, event_synchronize, mark_events, register, resolve,
-    resolve_alone, stream_wait_event, unregister,
+    create, destroy, device_synchronize, register, resolve, resolve_alone, unregister,
 };
 pub use stream::{Deadline, Hold, Stream, StreamKind};

@@ -1,16 +1,15 @@
-//! From native handles to streams and events: which handle names whom, on which thread.
+//! From native handles to streams: which handle names whom, on which thread.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::access::{Access, AccessKind};
-use super::events::{Record, Waits};
+use super::event_pool::{self, Record};
 use super::stream::{unrecorded, Deadline, Identity, Stream, StreamKind};
-use crate::backend::{self, EventHandle, StreamHandle, STREAM_LEGACY, STREAM_PER_THREAD};
+use crate::backend::{self, StreamHandle, STREAM_LEGACY, STREAM_PER_THREAD};
 use crate::error::{Error, Result, Status};
 use crate::fail;
 use crate::observe::mistake::{self, Mistake};
@@ -33,32 +32,8 @@ struct Registry {
     foreign: HashMap<u64, &'static Stream>,
     /// Slots whose stream is gone.
     retired: Vec<&'static Stream>,
-    events: HashMap<EventHandle, EventState>,
 }
 
-struct EventState {
-    device: i32,
-    /// Counts records: a look at the event is believed only if none began meanwhile.
-    version: u64,
-    recorded: Option<Recorded>,
-    /// The record before one that is being made.
-    before: Option<Recorded>,
-}
-
-#[derive(Clone)]
-struct Recorded {
-    version: u64,
-    stream: &'static Stream,
-    /// Who the stream was: its slot may be another one's by now.
-    stream_id: u64,
-    covers: u64,
-    waits: Waits,
-    /// The place of the record: see `mark_events`.
-    mark: Option<u64>,
-}
-
-/// See `mark_events`.
-static EVENTS_ARE_MARKED: AtomicBool = AtomicBool::new(false);
 static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
 static LEGACY: [AtomicPtr<Stream>; MAX_DEVICES] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_DEVICES];
@@ -206,7 +181,7 @@ pub fn resolve_alone(handle: StreamHandle) -> Result<&'static Stream> {
     resolve(handle, identity.device)
 }
 
-fn check_device(handle: StreamHandle, of_stream: i32, expected: i32) -> Result<()> {
+pub(super) fn check_device(handle: StreamHandle, of_stream: i32, expected: i32) -> Result<()> {
     if of_stream != expected {
         fail!(
             Status::DeviceMismatch,
@@ -393,11 +368,13 @@ impl Stream {
         if std::ptr::eq(self, other) {
             return Ok(());
         }
-        if self.is_capturing()? && !other.is_capturing()? {
-            return Err(self.outside_its_capture("work of a stream"));
+        let capture = self.capture()?;
+        match other.capture()? {
+            Some(others) => self.check_wait_for_capture(capture, others)?,
+            None => self.check_wait_for_live(capture, "work of a stream")?,
         }
         let device = other.device();
-        let event = super::events::take(device)?;
+        let event = event_pool::take(device)?;
         match other.record_now(event) {
             Ok((covers, waits)) => {
                 let record = Record {
@@ -409,13 +386,34 @@ impl Stream {
                 self.wait_for_record(other, &record)
             }
             Err(error) => {
-                super::events::give_back(device, event);
+                event_pool::give_back(device, event);
                 Err(error)
             }
         }
     }
 
-    /// The driver would end the capture with an error.
+    /// Refuses a wait, by this stream in its `capture`, for what lies in no capture: the driver would end it (law 11).
+    pub(super) fn check_wait_for_live(&self, capture: Option<u64>, what: &str) -> Result<()> {
+        match capture {
+            Some(_) => Err(self.outside_its_capture(what)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a wait for what lies in the capture `other`, if the driver would end that or this stream's own `capture`. A
+    /// stream in none joins.
+    pub(super) fn check_wait_for_capture(&self, capture: Option<u64>, other: u64) -> Result<()> {
+        match capture {
+            Some(own) if own != other => Err(self.outside_its_capture("what another capture holds")),
+            None if self.kind() == StreamKind::Legacy => fail!(
+                Status::Capturing,
+                "stream is {:#x}, the legacy default stream, which cannot join a capture by a wait; expected another stream",
+                self.handle()
+            ),
+            _ => Ok(()),
+        }
+    }
+
     #[cold]
     fn outside_its_capture(&self, what: &str) -> Error {
         Error::new(
@@ -456,197 +454,4 @@ pub fn device_synchronize(device: i32, deadline: Deadline) -> Result<bool> {
         }
     }
     Ok(true)
-}
-
-pub fn event_create(device: i32, timing: bool) -> Result<EventHandle> {
-    let event = backend::current()?.event_create(device, timing)?;
-    REGISTRY.lock().events.insert(
-        event,
-        EventState {
-            device,
-            version: 0,
-            recorded: None,
-            before: None,
-        },
-    );
-    Ok(event)
-}
-
-pub fn event_destroy(event: EventHandle) -> Result<()> {
-    let device = event_device(event, "event")?;
-    // Removed first: once destroyed, its handle may be another event's.
-    let state = REGISTRY.lock().events.remove(&event);
-    let destroyed = backend::current()?.event_destroy(device, event);
-    if let (Err(_), Some(state)) = (&destroyed, state) {
-        REGISTRY.lock().events.insert(event, state);
-    }
-    destroyed
-}
-
-/// The device of an event of `cvc_event_create`; for others the calling thread's current device.
-fn event_device(event: EventHandle, argument: &str) -> Result<i32> {
-    if event == 0 {
-        fail!(
-            Status::InvalidEvent,
-            "{argument} is null, expected one from cvc_event_create"
-        );
-    }
-    if let Some(state) = REGISTRY.lock().events.get(&event) {
-        return Ok(state.device);
-    }
-    backend::current()?.current_device()
-}
-
-/// Records `event` behind everything queued on the stream.
-pub fn event_record(event: EventHandle, stream: &'static Stream) -> Result<()> {
-    check_device(
-        stream.handle(),
-        stream.device(),
-        event_device(event, "event")?,
-    )?;
-    let version = REGISTRY.lock().events.get_mut(&event).map(|state| {
-        state.version += 1;
-        if let Some(recorded) = state.recorded.take() {
-            state.before = Some(recorded);
-        }
-        state.version
-    });
-    let (recorded, result) = match record(event, stream, version) {
-        Ok(recorded) => (Some(recorded), Ok(())),
-        Err(error) => (None, Err(error)),
-    };
-    if let (Some(version), Some(state)) = (version, REGISTRY.lock().events.get_mut(&event)) {
-        if state.version == version {
-            // Where it failed the driver still has the one before.
-            let before = state.before.take();
-            state.recorded = recorded.unwrap_or(before);
-        }
-    }
-    result
-}
-
-/// What the driver's record stands for; `None` for an event of somebody else's, which has no `version`, and in a capture: that
-/// record is the graph's, and tells nothing of the live timeline.
-fn record(
-    event: EventHandle,
-    stream: &'static Stream,
-    version: Option<u64>,
-) -> Result<Option<Recorded>> {
-    let capturing = stream.is_capturing()?;
-    let mark = match version {
-        Some(_) if !capturing && EVENTS_ARE_MARKED.load(Ordering::Acquire) => Some(stream.mark()?),
-        _ => None,
-    };
-    let (covers, waits) = stream.record_now(event)?;
-    Ok(version.filter(|_| !capturing).map(|version| Recorded {
-        version,
-        stream,
-        stream_id: stream.id(),
-        covers,
-        waits,
-        mark,
-    }))
-}
-
-/// From now on `event_record` marks its place with an event of the library's own, for `event_access`: a user's event may be
-/// recorded anew or destroyed while memory still waits for its record.
-pub fn mark_events() {
-    if !EVENTS_ARE_MARKED.load(Ordering::Relaxed) {
-        EVENTS_ARE_MARKED.store(true, Ordering::Release);
-    }
-}
-
-/// The access that stands for all that the event's latest record covers, for memory of `device`, and the id of its stream;
-/// `None` where that record is older than `mark_events`. While a record is being made, the one before it may be the latest.
-pub fn event_access(event: EventHandle, device: i32) -> Result<Option<(Access, u64)>> {
-    let registry = REGISTRY.lock();
-    let Some(state) = registry.events.get(&event) else {
-        fail!(
-            Status::InvalidEvent,
-            "event is {event:#x}, expected one from cvc_event_create that still lives"
-        );
-    };
-    if state.device != device {
-        fail!(
-            Status::DeviceMismatch,
-            "event is {event:#x} of device {}, expected an event of device {device}",
-            state.device
-        );
-    }
-    let Some(recorded) = state.recorded.as_ref().or(state.before.as_ref()) else {
-        fail!(
-            Status::InvalidEvent,
-            "event is {event:#x}, which has no record outside of captures, expected one that cvc_event_record recorded"
-        );
-    };
-    Ok(recorded.mark.map(|sequence| {
-        let access = Access {
-            stream: recorded.stream,
-            sequence,
-            kind: AccessKind::Write,
-        };
-        (access, recorded.stream_id)
-    }))
-}
-
-fn recorded(event: EventHandle) -> Option<Recorded> {
-    REGISTRY
-        .lock()
-        .events
-        .get(&event)
-        .and_then(|state| state.recorded.clone())
-}
-
-/// What `event` stands for, if it is still what `before` says: else somebody records it anew at this moment, and what the
-/// driver said may be about that.
-fn unchanged(event: EventHandle, before: Option<Recorded>) -> Option<Recorded> {
-    before.filter(|before| recorded(event).is_some_and(|now| now.version == before.version))
-}
-
-pub fn event_query(event: EventHandle) -> Result<bool> {
-    let device = event_device(event, "event")?;
-    let before = recorded(event);
-    let done = backend::current()?.event_query(device, event)?;
-    if let (true, Some(recorded)) = (done, unchanged(event, before)) {
-        if mistake::is(Mistake::EventQueryMarksTooFar) {
-            recorded.stream.all_done(recorded.stream.last_submitted());
-        }
-        recorded.stream.all_done(recorded.covers);
-    }
-    Ok(done)
-}
-
-pub fn event_synchronize(event: EventHandle, deadline: Deadline) -> Result<bool> {
-    let device = event_device(event, "event")?;
-    let before = recorded(event);
-    let done = backend::current()?.event_synchronize(device, event, deadline.remaining())?;
-    if let (true, Some(recorded)) = (done, unchanged(event, before)) {
-        recorded.stream.all_done(recorded.covers);
-    }
-    Ok(done)
-}
-
-pub fn event_elapsed_ms(start: EventHandle, end: EventHandle) -> Result<f32> {
-    let device = event_device(start, "start")?;
-    event_device(end, "end")?;
-    backend::current()?.event_elapsed_ms(device, start, end)
-}
-
-/// Makes the stream wait for the event's latest record.
-pub fn stream_wait_event(stream: &'static Stream, event: EventHandle) -> Result<()> {
-    event_device(event, "event")?;
-    let before = recorded(event);
-    // Records in captures are not remembered.
-    if before.is_some() && stream.is_capturing()? {
-        return Err(stream.outside_its_capture("an event's record"));
-    }
-    backend::current()?.stream_wait_event(stream.device(), stream.handle(), event)?;
-    if stream.is_capturing()? {
-        // The wait is the graph's, not the stream's.
-        return Ok(());
-    }
-    if let Some(recorded) = unchanged(event, before) {
-        stream.remember_wait(recorded.stream, recorded.covers, &recorded.waits);
-    }
-    Ok(())
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::access::Access;
-use super::events::{self, Record, Waits};
+use super::event_pool::{self, Record, Waits};
 use super::registry;
 use crate::backend::{self, StreamHandle, STREAM_LEGACY};
 use crate::error::{Result, Status};
@@ -268,6 +268,12 @@ impl Stream {
         identity.is_capturing()
     }
 
+    /// The number of the capture that the stream is in. The caller has just passed it.
+    pub(super) fn capture(&self) -> Result<Option<u64>> {
+        let identity = self.inner.lock().identity;
+        backend::current()?.stream_capture(identity.device, identity.handle)
+    }
+
     /// Who the stream is for a call of this thread. The handle of another thread's own stream would name the caller's; the
     /// legacy stream stands in for it, since an event there comes after all that such streams have queued.
     fn identity_here(&self, inner: &Inner) -> Identity {
@@ -381,11 +387,11 @@ impl Stream {
         };
         // An event in a capture would belong to the graph, and never be complete.
         identity.check_not_capturing()?;
-        let event = events::take(identity.device)?;
+        let event = event_pool::take(identity.device)?;
         if let Err(error) =
             backend::current()?.event_record(identity.device, event, identity.handle)
         {
-            events::give_back(identity.device, event);
+            event_pool::give_back(identity.device, event);
             return Err(error);
         }
         let record = Arc::new(Record {
@@ -396,7 +402,7 @@ impl Stream {
         });
         inner.records.push_back(record.clone());
         if mistake::is(Mistake::EventReusedEarly) {
-            events::give_back(identity.device, event);
+            event_pool::give_back(identity.device, event);
         }
         Ok(record)
     }

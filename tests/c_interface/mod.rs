@@ -53,6 +53,11 @@ extern "C" {
     pub fn cvc_event_record(event: cvc_event_t, stream: cvc_stream_t) -> i32;
     pub fn cvc_event_query(event: cvc_event_t) -> i32;
     pub fn cvc_event_synchronize(event: cvc_event_t, timeout_ns: i64) -> i32;
+    pub fn cvc_event_elapsed_ms(
+        start: cvc_event_t,
+        end: cvc_event_t,
+        milliseconds: *mut f32,
+    ) -> i32;
     pub fn cvc_host_latch_create(stream: cvc_stream_t, latch: *mut u64) -> i32;
     pub fn cvc_host_latch_open(latch: u64) -> i32;
     pub fn cvc_host_capture_begin(stream: cvc_stream_t) -> i32;

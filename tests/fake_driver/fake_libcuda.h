@@ -49,6 +49,7 @@ struct stream {
   uint64_t id;
   int blocking;
   int capturing;
+  uint64_t capture;
   struct gates gates;
   struct stream *next_free;
 };

@@ -112,6 +112,16 @@ unsigned cuStreamIsCapturing(struct stream *handle, unsigned *state) {
   return SUCCESS;
 }
 
+unsigned cuStreamGetCaptureInfo_v2(struct stream *handle, unsigned *state, uint64_t *number, void *graph,
+                                   void *dependencies, size_t *dependency_count) {
+  if (graph || dependencies || dependency_count)
+    misuse("the backend asks for the capture's number alone");
+  unsigned code = cuStreamIsCapturing(handle, state);
+  if (!code && *state)
+    *number = stream_of(handle)->capture;
+  return code;
+}
+
 // ---- Events ----
 
 static struct event *event_of(struct event *event) {
@@ -324,6 +334,8 @@ unsigned cuFuncGetParamInfo(struct function *function, size_t index, size_t *off
 // ---- For tests ----
 
 void fake_capture(struct stream *stream, int on) {
+  static uint64_t captures;
+  stream->capture = ++captures;
   stream->capturing = on;
   *setting("captures") = on ? 1 + stream->blocking : 0;
 }

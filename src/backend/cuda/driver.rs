@@ -119,6 +119,9 @@ driver_table! {
         cuStreamSynchronize 2000 (Handle);
         cuStreamWaitEvent 3020 (Handle, Handle, u32);
         cuStreamIsCapturing 10000 (Handle, *mut u32);
+        cuStreamGetCaptureInfo_v2 11030 (
+            Handle, *mut u32, *mut u64, *mut Handle, *mut *const Handle, *mut usize
+        );
 
         cuEventCreate 2000 (*mut Handle, u32);
         cuEventDestroy_v2 4000 (Handle);

@@ -270,6 +270,10 @@ impl Backend for CudaBackend {
         stream::is_capturing(&self.enter_stream(device, stream)?, stream)
     }
 
+    fn stream_capture(&self, device: i32, stream: StreamHandle) -> Result<Option<u64>> {
+        stream::capture(&self.enter_stream(device, stream)?, stream)
+    }
+
     fn event_create(&self, device: i32, timing: bool) -> Result<EventHandle> {
         stream::create_event(&self.enter(device)?, timing)
     }

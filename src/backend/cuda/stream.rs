@@ -1,6 +1,7 @@
 //! Streams and events: who a handle names, queries and waits that leave captures alone.
 
 use std::cell::Cell;
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -150,7 +151,33 @@ pub fn is_capturing(session: &Session, stream: StreamHandle) -> Result<bool> {
     let mut state = 0;
     // SAFETY: the caller keeps the stream alive; `state` is writable.
     unsafe { call!(session, cuStreamIsCapturing(stream, &mut state))? };
-    Ok(state != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE as u32)
+    Ok(is_capture(state))
+}
+
+/// The number of the capture that the stream is in, or was until an error ended it.
+///
+/// Errors: as `is_capturing`.
+pub fn capture(session: &Session, stream: StreamHandle) -> Result<Option<u64>> {
+    let (mut state, mut number) = (0, 0);
+    // SAFETY: the caller keeps the stream alive; `state` and `number` are writable, and the rest is not asked for.
+    unsafe {
+        call!(
+            session,
+            cuStreamGetCaptureInfo_v2(
+                stream,
+                &mut state,
+                &mut number,
+                null_mut(),
+                null_mut(),
+                null_mut()
+            )
+        )?;
+    }
+    Ok(is_capture(state).then_some(number))
+}
+
+fn is_capture(state: u32) -> bool {
+    state != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE as u32
 }
 
 /// A query or a wait would break the capture of the stream that it asks about.

@@ -437,6 +437,10 @@ impl Backend for HostBackend {
         self.stream(slot, stream).map(|_| false)
     }
 
+    fn stream_capture(&self, device: i32, stream: StreamHandle) -> Result<Option<u64>> {
+        self.stream_is_capturing(device, stream).map(|_| None)
+    }
+
     fn event_create(&self, device: i32, timing: bool) -> Result<EventHandle> {
         self.working_slot(device)?;
         let handle = new_handle(Tag::Event);

@@ -38,6 +38,7 @@ calls! {
     StreamSynchronize c"stream_synchronize"
     StreamWaitEvent c"stream_wait_event"
     StreamIsCapturing c"stream_is_capturing"
+    StreamCapture c"stream_capture"
     EventCreate c"event_create"
     EventDestroy c"event_destroy"
     EventRecord c"event_record"

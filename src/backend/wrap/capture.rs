@@ -19,6 +19,8 @@ struct State {
     capturing: HashMap<u64, Captured>,
     /// Events whose latest record lies in a capture.
     records: HashMap<EventHandle, u64>,
+    /// Captures that a call has broken, and how.
+    broken: HashMap<u64, &'static str>,
     /// Created streams that order with the legacy stream, by handle.
     blocking: Vec<StreamHandle>,
     captures: u64,
@@ -37,14 +39,40 @@ fn with_state<R>(body: impl FnOnce(&mut State) -> R) -> R {
     body(STATE.lock().get_or_insert_with(State::default))
 }
 
+impl State {
+    fn break_capture(&mut self, capture: Option<u64>, how: &'static str) {
+        if let Some(capture) = capture {
+            self.broken.entry(capture).or_insert(how);
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// A question, which harms no capture.
+    Ask,
+    Touch,
+}
+
 /// The capture that the stream is in.
 ///
 /// Errors: `Capturing` for the legacy stream while a blocking stream captures: nothing may use it then.
-fn find(device: i32, identity: StreamIdentity, handle: StreamHandle) -> Result<Option<u64>> {
+fn find(
+    device: i32,
+    identity: StreamIdentity,
+    handle: StreamHandle,
+    how: Use,
+) -> Result<Option<u64>> {
     with_state(|state| {
         if is_legacy(handle) {
-            let mut all = state.capturing.values();
-            if all.any(|captured| captured.blocking && captured.device == device) {
+            let all = state.capturing.values();
+            let beside = all
+                .copied()
+                .find(|captured| captured.blocking && captured.device == device);
+            if let Some(beside) = beside {
+                if how == Use::Touch {
+                    state.break_capture(Some(beside.capture), "a use of the legacy stream");
+                }
                 fail!(
                     Status::Capturing,
                     "stream is the legacy stream, and a blocking stream is capturing; expected another one meanwhile"
@@ -92,6 +120,8 @@ pub fn begin(backend: &dyn Backend, device: i32, stream: StreamHandle) -> Result
 }
 
 /// Ends the stream's capture, and with it that of all streams that joined it.
+///
+/// Errors: `Capturing` where a call has broken the capture; it ends all the same.
 pub fn end(backend: &dyn Backend, stream: StreamHandle) -> Result<()> {
     // A created stream's handle is its id, and it cannot be asked for that now.
     let id = match stream {
@@ -107,6 +137,12 @@ pub fn end(backend: &dyn Backend, stream: StreamHandle) -> Result<()> {
         };
         let goes_on = |captured: &Captured| captured.capture != ended.capture;
         state.capturing.retain(|_, captured| goes_on(captured));
+        if let Some(how) = state.broken.remove(&ended.capture) {
+            fail!(
+                Status::Capturing,
+                "stream is {stream:#x}, whose capture was broken by {how}; expected one that was left alone"
+            );
+        }
         Ok(())
     })
 }
@@ -127,8 +163,8 @@ impl Captures {
         Captures { inner }
     }
 
-    fn capture_of(&self, device: i32, stream: StreamHandle) -> Result<Option<u64>> {
-        find(device, self.inner.stream_identify(stream)?, stream)
+    fn capture_of(&self, device: i32, stream: StreamHandle, how: Use) -> Result<Option<u64>> {
+        find(device, self.inner.stream_identify(stream)?, stream, how)
     }
 
     /// Queues it, or leaves it to the graph.
@@ -138,17 +174,21 @@ impl Captures {
         stream: StreamHandle,
         queue: impl FnOnce(&dyn Backend) -> Result<()>,
     ) -> Result<()> {
-        match self.capture_of(device, stream)? {
+        match self.capture_of(device, stream, Use::Touch)? {
             Some(_) => Ok(()),
             None => queue(&*self.inner),
         }
     }
 
     fn refuse_recorded_in_one(&self, event: EventHandle) -> Result<()> {
-        match with_state(|state| state.records.contains_key(&event)) {
-            true => refuse("the event's latest record is one"),
-            false => Ok(()),
-        }
+        with_state(|state| {
+            let capture = state.records.get(&event).copied();
+            state.break_capture(capture, "a look at an event that is recorded in it");
+            match capture {
+                Some(_) => refuse("the event's latest record is one"),
+                None => Ok(()),
+            }
+        })
     }
 }
 
@@ -166,8 +206,6 @@ impl Backend for Captures {
         memory_allocate(device: i32, bytes: u64) -> Result<DevicePointer>;
         memory_free(device: i32, pointer: DevicePointer, bytes: u64) -> Result<()>;
         event_create(device: i32, timing: bool) -> Result<EventHandle>;
-        event_elapsed_ms(device: i32, start: EventHandle, end: EventHandle) -> Result<f32>;
-        device_synchronize(device: i32, timeout: Option<Duration>) -> Result<bool>;
         latch_open(latch: u64) -> Result<()>;
         stepping() -> Option<&dyn Stepping>;
     }
@@ -208,7 +246,7 @@ impl Backend for Captures {
     }
 
     fn stream_query(&self, device: i32, stream: StreamHandle) -> Result<bool> {
-        match self.capture_of(device, stream)? {
+        match self.capture_of(device, stream, Use::Touch)? {
             Some(_) => refuse("a query"),
             None => self.inner.stream_query(device, stream),
         }
@@ -220,7 +258,7 @@ impl Backend for Captures {
         stream: StreamHandle,
         timeout: Option<Duration>,
     ) -> Result<bool> {
-        match self.capture_of(device, stream)? {
+        match self.capture_of(device, stream, Use::Touch)? {
             Some(_) => refuse("a wait"),
             None => self.inner.stream_synchronize(device, stream, timeout),
         }
@@ -234,7 +272,7 @@ impl Backend for Captures {
         event: EventHandle,
     ) -> Result<()> {
         let identity = self.inner.stream_identify(stream)?;
-        let own = find(device, identity, stream)?;
+        let own = find(device, identity, stream, Use::Touch)?;
         let recorded = with_state(|state| state.records.get(&event).copied());
         match (own, recorded) {
             (None, None) => self.inner.stream_wait_event(device, stream, event),
@@ -251,12 +289,21 @@ impl Backend for Captures {
                 state.capturing.insert(identity.id, captured);
                 Ok(())
             }),
-            _ => refuse("a wait for what is outside of the capture"),
+            _ => with_state(|state| {
+                for capture in [own, recorded] {
+                    state.break_capture(capture, "a wait that leads out of it or into it");
+                }
+                refuse("a wait for what is outside of the capture")
+            }),
         }
     }
 
     fn stream_is_capturing(&self, device: i32, stream: StreamHandle) -> Result<bool> {
-        Ok(self.capture_of(device, stream)?.is_some())
+        Ok(self.stream_capture(device, stream)?.is_some())
+    }
+
+    fn stream_capture(&self, device: i32, stream: StreamHandle) -> Result<Option<u64>> {
+        self.capture_of(device, stream, Use::Ask)
     }
 
     fn event_destroy(&self, device: i32, event: EventHandle) -> Result<()> {
@@ -266,7 +313,7 @@ impl Backend for Captures {
     }
 
     fn event_record(&self, device: i32, event: EventHandle, stream: StreamHandle) -> Result<()> {
-        match self.capture_of(device, stream)? {
+        match self.capture_of(device, stream, Use::Touch)? {
             Some(capture) => {
                 with_state(|state| state.records.insert(event, capture));
                 Ok(())
@@ -294,6 +341,28 @@ impl Backend for Captures {
         self.inner.event_synchronize(device, event, timeout)
     }
 
+    /// Breaks the captures of all streams of the device.
+    fn device_synchronize(&self, device: i32, timeout: Option<Duration>) -> Result<bool> {
+        let breaks = with_state(|state| {
+            let all = state.capturing.values().copied();
+            let here: Vec<Captured> = all.filter(|captured| captured.device == device).collect();
+            for captured in &here {
+                state.break_capture(Some(captured.capture), "a wait for the device");
+            }
+            !here.is_empty()
+        });
+        match breaks {
+            true => refuse("a wait for the device"),
+            false => self.inner.device_synchronize(device, timeout),
+        }
+    }
+
+    fn event_elapsed_ms(&self, device: i32, start: EventHandle, end: EventHandle) -> Result<f32> {
+        self.refuse_recorded_in_one(start)?;
+        self.refuse_recorded_in_one(end)?;
+        self.inner.event_elapsed_ms(device, start, end)
+    }
+
     fn copy_2d(&self, device: i32, stream: StreamHandle, copy: &Copy2d) -> Result<()> {
         self.queue(device, stream, |inner| inner.copy_2d(device, stream, copy))
     }
@@ -309,7 +378,7 @@ impl Backend for Captures {
     }
 
     fn latch_create(&self, device: i32, stream: StreamHandle) -> Result<u64> {
-        match self.capture_of(device, stream)? {
+        match self.capture_of(device, stream, Use::Touch)? {
             Some(_) => refuse("a latch"),
             None => self.inner.latch_create(device, stream),
         }

@@ -102,6 +102,7 @@ impl<G: Gate> Backend for Gated<G> {
         StreamIdentify stream_identify(stream: StreamHandle) -> StreamIdentity;
         StreamWaitEvent stream_wait_event(device: i32, stream: StreamHandle, event: EventHandle) -> ();
         StreamIsCapturing stream_is_capturing(device: i32, stream: StreamHandle) -> bool;
+        StreamCapture stream_capture(device: i32, stream: StreamHandle) -> Option<u64>;
         EventCreate event_create(device: i32, timing: bool) -> EventHandle;
         EventDestroy event_destroy(device: i32, event: EventHandle) -> ();
         EventRecord event_record(device: i32, event: EventHandle, stream: StreamHandle) -> ();

@@ -77,6 +77,10 @@ impl Everything {
                 "stream_is_capturing",
                 backend.stream_is_capturing(device, stream).map(drop),
             ),
+            (
+                "stream_capture",
+                backend.stream_capture(device, stream).map(drop),
+            ),
             ("event_query", backend.event_query(device, event).map(drop)),
             (
                 "event_synchronize",

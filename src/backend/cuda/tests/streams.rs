@@ -254,6 +254,9 @@ fn nobodys_capture_breaks() {
     fake.control.capture(captured, true);
     assert_eq!(backend.stream_is_capturing(0, captured), Ok(true));
     assert_eq!(backend.stream_is_capturing(0, stream), Ok(false));
+    let capture = backend.stream_capture(0, captured).expect("it lives");
+    assert!(capture.is_some());
+    assert_eq!(backend.stream_capture(0, stream), Ok(None));
     assert_eq!(backend.stream_query(0, stream), Ok(true));
     assert_eq!(backend.stream_synchronize(0, stream, None), Ok(true));
     assert_eq!(backend.stream_synchronize(0, stream, AT_ONCE), Ok(true));
@@ -301,6 +304,7 @@ fn the_legacy_stream_is_unusable_while_a_blocking_stream_captures() {
     fake.control.capture(blocking, true);
     for stream in [0, STREAM_LEGACY] {
         refused(backend.stream_is_capturing(0, stream), Status::Capturing);
+        refused(backend.stream_capture(0, stream), Status::Capturing);
         refused(backend.stream_query(0, stream), Status::Capturing);
     }
     fake.control.capture(blocking, false);

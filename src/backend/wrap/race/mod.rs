@@ -101,6 +101,7 @@ impl Backend for RaceChecker {
         memory_allocate(device: i32, bytes: u64) -> Result<DevicePointer>;
         stream_identify(stream: StreamHandle) -> Result<StreamIdentity>;
         stream_is_capturing(device: i32, stream: StreamHandle) -> Result<bool>;
+        stream_capture(device: i32, stream: StreamHandle) -> Result<Option<u64>>;
         event_create(device: i32, timing: bool) -> Result<EventHandle>;
         event_elapsed_ms(device: i32, start: EventHandle, end: EventHandle) -> Result<f32>;
         latch_create(device: i32, stream: StreamHandle) -> Result<u64>;
