@@ -5,6 +5,7 @@
 pub mod batches;
 #[path = "../c_interface/mod.rs"]
 pub mod c_interface;
+pub mod captures;
 pub mod choice;
 pub mod generate;
 pub mod happens_before;

@@ -42,8 +42,9 @@ impl Runner {
         let wanted = self.wanted(thread, 0, 0, form, place);
         let (cache, stream, mut handle) = (self.caches[0], Self::none_or(place), null_mut());
         let make = || create(cache, stream, &mut handle);
-        if !self.call(thread, &[CVC_STATUS_OUT_OF_MEMORY], make) {
-            self.refused(&wanted);
+        let refusal = self.request_refusal(place);
+        if !self.call_as(thread, refusal, &[CVC_STATUS_OUT_OF_MEMORY], make) {
+            self.not_made(&wanted, refusal);
             return None;
         }
         let memory = self.obtained(id_of(handle), &wanted);
@@ -129,18 +130,25 @@ impl Runner {
             return;
         };
         let mut handle = null_mut();
+        let images = source.images.iter().map(|(image, _)| (*image, false));
+        let read: Vec<_> = [(source.memory, false), (codes.memory, false)]
+            .into_iter()
+            .chain(images)
+            .collect();
+        let refusal = self.refusal_of(place, &read);
         // SAFETY: handles and a place for the result.
-        let made = self.call(thread, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
+        let made = self.call_as(thread, refusal, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
             cvc_op_flip_var_shape_new(place.handle, source.handle, codes.handle, &mut handle)
         });
         let form = Self::batch_form(source.capacity);
         let wanted = self.wanted(thread, 0, 0, &form, Some(place));
         if !made {
             // Some of the images may have been made: what they took is not followed.
-            self.model.exact = false;
-            self.refused(&wanted);
-            self.unsure = !self.fault_was_hit;
-            return;
+            if self.last_status == CVC_STATUS_OUT_OF_MEMORY {
+                self.model.exact = false;
+                self.unsure = !self.fault_was_hit;
+            }
+            return self.not_made(&wanted, refusal);
         }
         let memory = self.obtained(Self::batch_id(handle), &wanted);
         let mut images = Vec::new();
@@ -361,10 +369,9 @@ impl Runner {
         let mut data: cvc_tensor_batch_data_t = unsafe { std::mem::zeroed() };
         data.struct_size = std::mem::size_of_val(&data);
         // SAFETY: handles and a place for the result.
-        self.call(thread, &[], || unsafe {
+        self.submit(thread, place, &[(memory, true)], || unsafe {
             cvc_tensor_batch_get_data(handle, place.handle, &mut data)
         });
-        self.submitted(place, thread, &[(memory, true)]);
     }
 
     pub(super) fn release_tensor_batch(&mut self, thread: usize, slot: u16) {

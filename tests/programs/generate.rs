@@ -33,6 +33,7 @@ pub(super) struct Style {
     /// So many streams of device 0, the first slots.
     pub(super) streams: u16,
     pub(super) raw: bool,
+    pub(super) captures: bool,
     /// Kinds of tensors that it uses.
     pub(super) kinds: &'static [u16],
 }
@@ -64,6 +65,7 @@ fn style(seed: u64) -> Style {
             FEW_STREAMS
         },
         raw: seed % 7 != 4,
+        captures: seed % 5 < 3,
         kinds: match seed / 4 % 4 {
             0 if seed % 4 == 2 => LARGE,
             1 => ALIKE,
@@ -221,6 +223,17 @@ impl Generator {
         if let Some(step) = self.of_many_streams() {
             return step;
         }
+        if self.style.captures && self.random.below(160) == 0 {
+            self.of_captures();
+            if let Some(step) = self.next.pop() {
+                return step;
+            }
+        }
+        self.plain_step(thread)
+    }
+
+    /// One that comes by itself.
+    pub(super) fn plain_step(&mut self, thread: u16) -> Step {
         if let Some((what, numbers)) = self.of_wraps_and_batches() {
             return Step {
                 what,

@@ -1,12 +1,22 @@
 //! The steps that make, use and release tensors and images.
 
 use super::c_interface::*;
+use super::captures::Refusal;
+use super::choice::Wanted;
+use super::model::MemoryId;
 use super::program::*;
 use super::run::*;
 use super::slots::*;
 use std::ptr::{null, null_mut};
 
 type Numbers = [u16; 4];
+
+fn access_of(write: bool) -> cvc_access_t {
+    match write {
+        true => CVC_ACCESS_WRITE,
+        false => CVC_ACCESS_READ,
+    }
+}
 
 impl Runner {
     pub(super) fn tensor(&self, slot: u16) -> Option<Tensor> {
@@ -63,12 +73,13 @@ impl Runner {
         let (form, handle_of) = (Form::of(kind), self.caches[cache]);
         let wanted = self.wanted(thread, cache, device, &form, place);
         let (stream, mut handle) = (Self::none_or(place), null_mut());
+        let refusal = self.request_refusal(place);
         // SAFETY: a description and a place for the result.
-        let made = self.call(thread, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
+        let made = self.call_as(thread, refusal, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
             cvc_tensor_create(handle_of, &desc, stream, &mut handle)
         });
         if !made {
-            return self.refused(&wanted);
+            return self.not_made(&wanted, refusal);
         }
         let memory = self.obtained(self.tensor_id(handle), &wanted);
         self.note_address(memory, data(handle));
@@ -80,12 +91,27 @@ impl Runner {
         });
         // Work on the stream that was named may use the memory at once.
         if let Some(place) = place.filter(|_| flags / 2 % 2 == 1) {
-            // SAFETY: handles.
-            self.call(thread, &[], || unsafe {
-                cvc_tensor_end_access(handle, stream, CVC_ACCESS_WRITE)
-            });
+            self.note_access(thread, place, handle, memory, true);
+        }
+    }
+
+    /// Announces work of the program's own, after it.
+    fn note_access(
+        &mut self,
+        thread: usize,
+        place: Place,
+        handle: cvc_tensor_t,
+        memory: MemoryId,
+        write: bool,
+    ) {
+        let refusal = Refusal::when(self.captures.refuse(place.life));
+        // SAFETY: handles.
+        self.call_as(thread, refusal, &[], || unsafe {
+            cvc_tensor_end_access(handle, place.handle, access_of(write))
+        });
+        if self.last_status != CVC_STATUS_CAPTURING {
             let sequence = place.pointer.last_submitted();
-            self.model.end_access(memory, place.stream, true, sequence);
+            self.model.end_access(memory, place.stream, write, sequence);
         }
     }
 
@@ -160,11 +186,12 @@ impl Runner {
         let from = source.as_ptr();
         self.sources.push(source);
         // SAFETY: the source stays until the device is through.
-        let whole = self.call(thread, &[], || unsafe {
+        let queued = self.submit(thread, place, &[(tensor.memory, true)], || unsafe {
             cvc_upload(place.handle, from.cast(), null(), tensor.handle)
         });
-        self.submitted(place, thread, &[(tensor.memory, true)]);
-        self.values[tensor.memory] = whole.then_some(values);
+        if let Some(whole) = queued {
+            self.values[tensor.memory] = whole.then_some(values);
+        }
     }
 
     pub(super) fn fill(&mut self, thread: usize, [slot, name, ..]: Numbers) {
@@ -175,11 +202,23 @@ impl Runner {
             return;
         };
         // SAFETY: handles.
-        let whole = self.call(thread, &[], || unsafe {
+        let queued = self.submit(thread, place, &[(tensor.memory, true)], || unsafe {
             cvc_fill_zero(place.handle, tensor.handle)
         });
-        self.submitted(place, thread, &[(tensor.memory, true)]);
-        self.values[tensor.memory] = whole.then(|| vec![0; tensor.form.value_bytes()]);
+        if let Some(whole) = queued {
+            self.values[tensor.memory] = whole.then(|| vec![0; tensor.form.value_bytes()]);
+        }
+    }
+
+    /// An operator that makes its result did not. What it took before that is not followed.
+    pub(super) fn not_made(&mut self, wanted: &Wanted, refusal: Refusal) {
+        if self.last_status != CVC_STATUS_CAPTURING {
+            return self.refused(wanted);
+        }
+        if refusal == Refusal::Perhaps {
+            self.model.exact = false;
+            self.unsure = true;
+        }
     }
 
     fn flipped_value(&self, tensor: &Tensor, code: i32) -> Option<Vec<u8>> {
@@ -198,11 +237,12 @@ impl Runner {
         let values = self.flipped_value(&tensor, code);
         let handle = tensor.handle;
         // SAFETY: handles.
-        let whole = self.call(thread, &[], || unsafe {
+        let queued = self.submit(thread, place, &[(tensor.memory, true)], || unsafe {
             cvc_op_flip(place.handle, handle, handle, code)
         });
-        self.submitted(place, thread, &[(tensor.memory, true)]);
-        self.values[tensor.memory] = values.filter(|_| whole);
+        if let Some(whole) = queued {
+            self.values[tensor.memory] = values.filter(|_| whole);
+        }
     }
 
     pub(super) fn flip_new(&mut self, thread: usize, [from, to, name, code]: Numbers) {
@@ -224,12 +264,13 @@ impl Runner {
         }
         let wanted = self.wanted(thread, cache, device, &tensor.form, Some(place));
         let mut handle = null_mut();
+        let refusal = self.refusal_of(place, &[(tensor.memory, false)]);
         // SAFETY: handles and a place for the result.
-        let made = self.call(thread, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
+        let made = self.call_as(thread, refusal, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
             cvc_op_flip_new(place.handle, tensor.handle, code, &mut handle)
         });
         if !made {
-            return self.refused(&wanted);
+            return self.not_made(&wanted, refusal);
         }
         let memory = self.obtained(self.tensor_id(handle), &wanted);
         self.note_address(memory, data(handle));
@@ -255,17 +296,15 @@ impl Runner {
         let Some(place) = self.stream_for(&source, name, thread) else {
             return;
         };
+        let accesses = [(source.memory, false), (target.memory, true)];
         // SAFETY: handles.
-        let whole = self.call(thread, &[], || unsafe {
+        let queued = self.submit(thread, place, &accesses, || unsafe {
             cvc_copy(place.handle, source.handle, target.handle)
         });
-        self.submitted(
-            place,
-            thread,
-            &[(source.memory, false), (target.memory, true)],
-        );
-        let values = self.values[source.memory].clone();
-        self.values[target.memory] = values.filter(|_| whole);
+        if let Some(whole) = queued {
+            let values = self.values[source.memory].clone();
+            self.values[target.memory] = values.filter(|_| whole);
+        }
     }
 
     pub(super) fn download(&mut self, thread: usize, [slot, name, ..]: Numbers) {
@@ -281,12 +320,11 @@ impl Runner {
         let mut got = vec![0u8; values.len()].into_boxed_slice();
         let into = got.as_mut_ptr();
         // SAFETY: the place stays until the device is through.
-        let whole = self.call(thread, &[], || unsafe {
+        let queued = self.submit(thread, place, &[(tensor.memory, false)], || unsafe {
             cvc_download(place.handle, tensor.handle, into.cast(), null())
         });
-        self.submitted(place, thread, &[(tensor.memory, false)]);
         let device = self.device_of(&tensor);
-        if whole {
+        if queued == Some(true) {
             self.downloads.push(Download {
                 device,
                 got,
@@ -306,26 +344,17 @@ impl Runner {
             return;
         };
         let write = write % 2 == 1;
-        let access = if write {
-            CVC_ACCESS_WRITE
-        } else {
-            CVC_ACCESS_READ
-        };
+        let accesses = [(tensor.memory, write)];
+        let refusal = self.refusal_of(place, &accesses);
         // SAFETY: handles.
-        let begun = self.call(thread, &[], || unsafe {
-            cvc_tensor_begin_access(tensor.handle, place.handle, access)
+        let begun = self.call_as(thread, refusal, &[], || unsafe {
+            cvc_tensor_begin_access(tensor.handle, place.handle, access_of(write))
         });
         if !begun {
-            return;
+            return self.half_begin(place, &accesses, refusal);
         }
         self.model.begin_access(tensor.memory, place.stream, write);
-        // SAFETY: handles.
-        self.call(thread, &[], || unsafe {
-            cvc_tensor_end_access(tensor.handle, place.handle, access)
-        });
-        let sequence = place.pointer.last_submitted();
-        self.model
-            .end_access(tensor.memory, place.stream, write, sequence);
+        self.note_access(thread, place, tensor.handle, tensor.memory, write);
     }
 
     /// Exports a tensor; where it lends, the consumer at once queues work of its own, and nobody else does before the end.
@@ -339,11 +368,16 @@ impl Runner {
             return;
         };
         let (stream, mut managed) = (Self::none_or(place), null_mut());
+        let accesses = [(tensor.memory, true)];
+        let refusal = place.map_or(Refusal::Never, |place| self.refusal_of(place, &accesses));
         // SAFETY: handles and a place for the result.
-        let made = self.call(thread, &[], || unsafe {
+        let made = self.call_as(thread, refusal, &[], || unsafe {
             cvc_tensor_to_dlpack(tensor.handle, stream, 0, &mut managed)
         });
         if !made {
+            if let Some(place) = place {
+                self.half_begin(place, &accesses, refusal);
+            }
             return;
         }
         let lends = lends % 2 == 1 && place.is_some();
@@ -419,12 +453,13 @@ impl Runner {
         let wanted = self.wanted(thread, 0, 0, &Form::of_image(kind), place);
         let (cache, stream) = (self.caches[0], Self::none_or(place));
         let (mut handle, mut id) = (null_mut(), 0);
+        let refusal = self.request_refusal(place);
         // SAFETY: a description and a place for the result.
-        let made = self.call(thread, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
+        let made = self.call_as(thread, refusal, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
             cvc_image_create(cache, &desc, stream, &mut handle)
         });
         if !made {
-            return self.refused(&wanted);
+            return self.not_made(&wanted, refusal);
         }
         // SAFETY: a handle and a place for the result.
         ok(unsafe { cvc_image_get_id(handle, &mut id) });

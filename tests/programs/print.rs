@@ -186,6 +186,7 @@ static void host_step(uint64_t number) {
 
 static void settle(void) {
   ok(cvc_host_fault_clear());
+  for (int i = 0; i < 12; i++) cvc_host_capture_end(streams[i]);
   for (int device = 0; device < 2; device++) ok(cvc_device_synchronize(device, -1));
   for (int device = 0; device < 2; device++) ok(cvc_cache_clear(caches[0], device, CVC_SCOPE_GLOBAL));
 }
@@ -255,7 +256,8 @@ static void begin(void) {
   setenv("CVC_BACKEND", "host", 1);
   setenv("CVC_HOST_DEVICES", "2", 1);
   setenv("CVC_HOST_MEMORY", "256K", 1);
-  ok(cvc_backend_instrument(CVC_INSTRUMENT_STEPPED | CVC_INSTRUMENT_RACE_CHECK | CVC_INSTRUMENT_FAULTS));
+  ok(cvc_backend_instrument(CVC_INSTRUMENT_STEPPED | CVC_INSTRUMENT_RACE_CHECK | CVC_INSTRUMENT_FAULTS |
+                            CVC_INSTRUMENT_CAPTURES));
   ok(cvc_cache_default(&caches[cache_count++]));
   for (int device = 0; device < 2; device++) ok(cvc_cache_set_limit(caches[0], device, 65536));
   for (int event = 0; event < 2; event++) ok(cvc_event_create(0, 0, &events[event]));
@@ -495,6 +497,8 @@ impl Known {
             What::SyncEvent => format!("ok(cvc_event_synchronize(events[{a}], -1));"),
             What::QueryStream => format!("ok(cvc_stream_query(stream({a})));"),
             What::SyncStream => format!("ok(cvc_stream_synchronize(stream({a}), -1));"),
+            What::BeginCapture => format!("ok(cvc_host_capture_begin(stream({a})));"),
+            What::EndCapture => format!("ok(cvc_host_capture_end(stream({a})));"),
             What::SyncDevice => format!("ok(cvc_device_synchronize({device}, -1));"),
             What::SyncCache => format!("ok(cvc_cache_synchronize(own_cache({a}), {}, -1));", b % 2),
             What::SetLimit => {

@@ -93,6 +93,8 @@ kinds! {
     SyncEvent "sync_event" 1
     QueryStream "query_stream" 1
     SyncStream "sync_stream" 1
+    BeginCapture "begin_capture" 1
+    EndCapture "end_capture" 1
     SyncDevice "sync_device" 1
     SyncCache "sync_cache" 2
     SetLimit "set_limit" 3

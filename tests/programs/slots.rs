@@ -24,6 +24,8 @@ pub(super) struct NamedStream {
     pub(super) life: Life,
     pub(super) device: usize,
     pub(super) origin: Origin,
+    /// It orders with the legacy stream.
+    pub(super) is_blocking: bool,
 }
 
 /// What a tensor is at present.

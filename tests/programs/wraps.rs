@@ -122,6 +122,10 @@ impl Runner {
         let Some(index) = self.index(thread, cache) else {
             return;
         };
+        // What a graph writes is written by nothing that is queued.
+        if place.is_some_and(|place| self.captures.refuse(place.life)) {
+            return;
+        }
         let form = Form::of(kind);
         self.pieces.first = (self.pieces.first + 17) % 250;
         let values = form.values_from(self.pieces.first);
