@@ -278,6 +278,14 @@ impl Model {
         held.any(|id| self.waits_for_one_of(barred, *id, *stream, true))
     }
 
+    /// A stream that captures was given other memory, though a wait would have made some ready.
+    fn note_spared_wait(&mut self, wanted: &Wanted) {
+        if wanted.stream.is_some() && wanted.waiting == Waiting::Never {
+            let held = self.candidates(wanted, wanted.index, None);
+            self.decisions.spared_waits += u64::from(!held.is_empty());
+        }
+    }
+
     /// The library took new memory.
     pub fn new_memory(&mut self, wanted: &Wanted) -> Judged<MemoryId> {
         let mut indexed = false;
@@ -287,6 +295,7 @@ impl Model {
             indexed = self.index_room(wanted);
             if !indexed {
                 self.must_not_wait(wanted)?;
+                self.note_spared_wait(wanted);
                 self.decisions.over_the_limit += 1;
             }
             self.counters[wanted.cache][wanted.device].misses += 1;

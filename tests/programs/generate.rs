@@ -223,7 +223,7 @@ impl Generator {
         if let Some(step) = self.of_many_streams() {
             return step;
         }
-        if self.style.captures && self.random.below(160) == 0 {
+        if self.style.captures && self.random.below(120) == 0 {
             self.of_captures();
             if let Some(step) = self.next.pop() {
                 return step;

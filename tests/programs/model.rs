@@ -104,6 +104,8 @@ pub struct Decisions {
     pub deferred: u64,
     /// Wraps in the idle shell of an earlier one.
     pub shells: u64,
+    /// Requests on a stream that captures, which must not wait.
+    pub spared_waits: u64,
     /// Owners of wraps that had to wait for queued work.
     pub told_later: u64,
 }

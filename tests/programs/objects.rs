@@ -409,7 +409,15 @@ impl Runner {
     }
 
     pub(super) fn end_export(&mut self, thread: usize, slot: u16) {
-        let Some(export) = self.exports[usize::from(slot % EXPORTS)].take() else {
+        let slot = usize::from(slot % EXPORTS);
+        let consumer = self.exports[slot]
+            .as_ref()
+            .and_then(|export| export.consumer);
+        // Where that stream captures nothing is noted on it: the consumer ends its captures first.
+        if consumer.is_some_and(|place| self.captures.refuse(place.life)) {
+            return;
+        }
+        let Some(export) = self.exports[slot].take() else {
             return;
         };
         // SAFETY: a struct of `cvc_tensor_to_dlpack`, deleted once.

@@ -325,9 +325,41 @@ impl Generator {
         self.follow(&steps);
     }
 
+    /// A request on a captured stream, over the limit, while another stream's work is queued on what would fit.
+    fn capture_without_room(&mut self) {
+        let (stream, other) = (self.named_stream(true), self.stream());
+        let place = self.place();
+        if place >= FIRST_TENSOR_OF_DEVICE_1 {
+            return;
+        }
+        self.slots.tensors[place as usize] = Some(1);
+        let (small, usual) = (1, 4);
+        let limit = |limit| statement(What::SetLimit, [limit, 0, 0, 0], 0);
+        let create = |stream| statement(What::Create, [place, 1, stream, 0], 0);
+        let release = statement(What::ReleaseTensor, [place, 0, 0, 0], 0);
+        let begin = statement(What::BeginCapture, [stream, 0, 0, 0], 0);
+        self.follow(&[
+            release,
+            create(other),
+            limit(small),
+            statement(What::Upload, [place, other, 3, 0], 0),
+            release,
+            begin,
+            create(stream),
+            statement(What::EndCapture, [stream, 0, 0, 0], 0),
+            release,
+            create(stream),
+            statement(What::Fill, [place, stream, 0, 0], 0),
+            limit(usual),
+        ]);
+    }
+
     /// A capture with steps inside that it refuses, that join it or have nothing to do with it; and after its end a use of what
     /// a stream in it may be thought to have waited for.
     pub(super) fn of_captures(&mut self) {
+        if self.random.below(4) == 0 {
+            return self.capture_without_room();
+        }
         let (stream, other) = (self.named_stream(true), self.stream());
         let (tensor, place) = (self.tensor(), self.place());
         let (thread, event) = (self.any_thread(), self.random.below(EVENTS));

@@ -444,7 +444,7 @@ impl Runner {
             return;
         };
         let stream = Self::none_or(place);
-        let refusal = self.free_refusal(thread, slot, place);
+        let refusal = self.free_refusal(thread, slot, place, None);
         // SAFETY: handles.
         let done = self.call_as(thread, refusal, &[], || unsafe {
             cvc_mem_free(cache, memory(pointer), stream)
@@ -462,8 +462,16 @@ impl Runner {
 
     /// Whether a free is refused: it would have to record an event on a stream that captures. For another thread's own stream
     /// the legacy stream stands in.
-    fn free_refusal(&self, thread: usize, slot: usize, place: Option<Place>) -> Refusal {
+    fn free_refusal(
+        &self,
+        thread: usize,
+        slot: usize,
+        place: Option<Place>,
+        event: Option<usize>,
+    ) -> Refusal {
+        let mark = event.and_then(|event| self.marks[event].as_ref());
         let held = self.raws[slot].iter().flat_map(|raw| &raw.held);
+        let held = held.filter(|held| !mark.is_some_and(|mark| mark.is_of(held)));
         let mut lives = held.map(|held| held.life);
         let of_others = |life: Life| {
             let mut threads = self.thread_lives.iter().enumerate();
@@ -478,7 +486,8 @@ impl Runner {
 
     fn free_after_event(&mut self, thread: usize, [slot, event, ..]: Numbers) {
         let (slot, event) = (usize::from(slot % RAWS), usize::from(event % EVENTS));
-        if let (Some(raw), Some(_)) = (&self.raws[slot], self.captures.records[event]) {
+        let of_device_0 = self.raws[slot].as_ref().filter(|raw| raw.device == 0);
+        if let (Some(raw), Some(_)) = (of_device_0, self.captures.records[event]) {
             let (cache, pointer, handle) = (raw.cache, raw.pointer, self.events[event]);
             // SAFETY: handles.
             let freed = self.call(thread, &[CVC_STATUS_INVALID_EVENT], || unsafe {
@@ -497,7 +506,7 @@ impl Runner {
         if !self.name_the_rest(thread, slot, None, Some(event)) {
             return;
         }
-        let refusal = self.free_refusal(thread, slot, None);
+        let refusal = self.free_refusal(thread, slot, None, Some(event));
         // SAFETY: handles.
         let done = self.call_as(thread, refusal, &[], || unsafe {
             cvc_mem_free_after_event(cache, memory(pointer), handle)

@@ -235,6 +235,7 @@ impl Tally {
             (&mut mine.deferred, theirs.deferred),
             (&mut mine.shells, theirs.shells),
             (&mut mine.told_later, theirs.told_later),
+            (&mut mine.spared_waits, theirs.spared_waits),
         ] {
             *sum += more;
         }
@@ -294,6 +295,7 @@ impl Tally {
             ("over the limit", model.over_the_limit),
             ("wrap in an earlier one's shell", model.shells),
             ("owner told after queued work", model.told_later),
+            ("captured stream spared a wait", model.spared_waits),
         ]
         .map(|(name, count)| (name.to_string(), count))
         .into();
