@@ -206,8 +206,8 @@ impl Runner {
     }
 
     pub(super) fn wait_for_stream(&mut self, thread: usize, waits: Place, other: Place) -> bool {
-        // SAFETY: handles.
         let refusal = self.stream_wait_refusal(waits, other);
+        // SAFETY: handles.
         let done = self.call_as(thread, refusal, &[], || unsafe {
             cvc_stream_wait_stream(waits.handle, other.handle)
         });
