@@ -119,6 +119,37 @@ static void records_in_device_memory(void) {
   CHECK_OK(cvc_stream_destroy(stream));
 }
 
+// Everything of the batch is there: its images, its records and the streams that may use it.
+static void a_batch_on_another_device(void) {
+  if (!two_devices())
+    return;
+  cvc_stream_t stream = NULL, elsewhere = new_stream();
+  REQUIRE_OK(cvc_stream_create(1, 0, &stream));
+  cvc_image_batch_t batch = NULL;
+  REQUIRE_OK(cvc_image_batch_create(check_default_cache(), 1, 2, stream, &batch));
+  cvc_image_desc_t desc;
+  memset(&desc, 0, sizeof desc);
+  desc.struct_size = sizeof desc;
+  desc.width = 4;
+  desc.height = 3;
+  desc.format = CVC_FORMAT_U8;
+  cvc_image_t here = image_of(4, 3, CVC_FORMAT_U8, CVC_STREAM_NONE), there = NULL;
+  desc.device = 1;
+  REQUIRE_OK(cvc_image_create(check_default_cache(), &desc, stream, &there));
+  CHECK_ERROR(cvc_image_batch_push(batch, &here, 1), CVC_STATUS_DEVICE_MISMATCH, "device");
+  CHECK_OK(cvc_image_batch_push(batch, &there, 1));
+  cvc_image_batch_data_t data = batch_data(batch, stream);
+  CHECK_EQ(data.device, 1);
+  CHECK(data.records != NULL);
+  CHECK_ERROR(cvc_image_batch_get_data(batch, elsewhere, &data), CVC_STATUS_DEVICE_MISMATCH, "device 1");
+  CHECK_OK(cvc_stream_synchronize(stream, -1));
+  CHECK_OK(cvc_image_release(here));
+  CHECK_OK(cvc_image_release(there));
+  CHECK_OK(cvc_image_batch_release(batch));
+  CHECK_OK(cvc_stream_destroy(stream));
+  CHECK_OK(cvc_stream_destroy(elsewhere));
+}
+
 static void wrong_arguments(void) {
   cvc_cache_t cache = check_default_cache();
   cvc_image_batch_t batch = NULL;
@@ -152,6 +183,7 @@ int main(void) {
   RUN(a_failed_push_changes_nothing);
   RUN(images_in_a_batch_are_not_reused);
   RUN(records_in_device_memory);
+  RUN(a_batch_on_another_device);
   RUN(wrong_arguments);
   return CHECK_END();
 }

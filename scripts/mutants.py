@@ -47,6 +47,7 @@ TESTS = [
     "moments",
     "captures",
     "memory_pressure",
+    "eviction",
     "operators",
 ]
 # What these miss, the tests of the C interface (of build/c_tests) and of the package are asked.

@@ -18,6 +18,8 @@ fn begin() -> MutexGuard<'static, ()> {
     start(CVC_INSTRUMENT_STEPPED | CVC_INSTRUMENT_RACE_CHECK | CVC_INSTRUMENT_CAPTURES);
     // SAFETY: no preconditions.
     ok(unsafe { cvc_host_race_forget() });
+    // What the ends of the last test's streams have queued.
+    run_all();
     guard
 }
 
@@ -217,6 +219,27 @@ fn a_wait_between_two_captures_is_refused() {
     for stream in [first, second, free] {
         destroy(stream);
     }
+}
+
+/// What an event of somebody else's stands for the driver knows.
+#[test]
+fn a_capture_may_wait_for_foreign_events_of_its_own() {
+    let _one = begin();
+    let backend = cvc::backend::current().expect("it has started");
+    let handle = backend.event_create(0, false).expect("it makes events");
+    let event: cvc_event_t = std::ptr::without_provenance_mut(handle);
+    let (first, second) = (new_stream(0), new_stream(0));
+    let capture = Capture::begin(first);
+    // SAFETY: handles.
+    unsafe {
+        ok(cvc_event_record(event, first));
+        ok(cvc_stream_wait_event(second, event));
+        ok(cvc_stream_wait_event(first, event));
+    }
+    capture.end();
+    backend.event_destroy(0, handle).expect("nobody uses it");
+    destroy(first);
+    destroy(second);
 }
 
 #[test]

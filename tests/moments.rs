@@ -200,3 +200,53 @@ fn an_events_completion_counts_for_the_record_that_was_asked_about() {
         destroy(reader);
     }
 }
+
+/// As above, but the record is replaced before the driver looks: what the driver says is about an idle stream's, and the
+/// first one's work is not done.
+#[test]
+fn what_is_said_of_a_new_record_does_not_count_for_the_old_one() {
+    let _one = begin();
+    for call in [
+        Call::StreamWaitEvent,
+        Call::EventQuery,
+        Call::EventSynchronize,
+    ] {
+        let (first, idle, reader) = (new_stream(0), new_stream(0), new_stream(0));
+        let tensor = create(default_cache(), &hwc(SIDE, SIDE, 1), first);
+        let copy = create(default_cache(), &hwc(SIDE, SIDE, 1), reader);
+        let mut event = std::ptr::null_mut();
+        fill(first, tensor);
+        // SAFETY: handles and a place for the result.
+        unsafe {
+            ok(cvc_event_create(0, 0, &mut event));
+            ok(cvc_event_record(event, first));
+        }
+        let handles = Shared((event, idle));
+        let elsewhere = Elsewhere::at(call, Moment::Before, move || {
+            let (event, idle) = handles.get();
+            // SAFETY: handles.
+            ok(unsafe { cvc_event_record(event, idle) });
+            synchronize(idle);
+        });
+        // SAFETY: handles.
+        ok(unsafe {
+            match call {
+                Call::StreamWaitEvent => cvc_stream_wait_event(reader, event),
+                Call::EventQuery => cvc_event_query(event),
+                _ => cvc_event_synchronize(event, -1),
+            }
+        });
+        elsewhere.end();
+        // SAFETY: handles.
+        ok(unsafe { cvc_copy(reader, tensor, copy) });
+        run_all();
+        assert_no_races();
+        // SAFETY: a handle, destroyed once.
+        ok(unsafe { cvc_event_destroy(event) });
+        release(tensor);
+        release(copy);
+        for stream in [first, idle, reader] {
+            destroy(stream);
+        }
+    }
+}

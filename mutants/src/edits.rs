@@ -108,9 +108,11 @@ impl<'a> Source<'a> {
 
     pub fn rewritten(mut self) -> String {
         self.edits.retain(|edit| !edit.mutants.is_empty());
-        // What contains another comes before it.
-        self.edits
-            .sort_by_key(|edit| (edit.range.start, std::cmp::Reverse(edit.range.end)));
+        // What contains another comes before it; a body's own beginning before what it begins with.
+        self.edits.sort_by_key(|edit| {
+            let inside = !matches!(edit.place, Place::Body);
+            (edit.range.start, inside, std::cmp::Reverse(edit.range.end))
+        });
         self.render(0..self.text.len(), &self.edits)
     }
 

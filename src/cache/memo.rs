@@ -151,6 +151,8 @@ pub unsafe fn note(request: &RawRequest, entry: *mut Entry, resolved: Option<&'s
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::table::{Request, Resolved};
+    use crate::{cache, object, timeline};
 
     fn request(words: &[u64; MEMO_WORDS]) -> RawRequest<'_> {
         RawRequest {
@@ -172,8 +174,8 @@ mod tests {
             }
             words[1] = rank << 32 | 7;
             assert!(request(&words).has_words(&words), "rank {rank}");
+            let counts = |place: usize| !(6..17).contains(&place) || rank > 4;
             for place in 0..MEMO_WORDS {
-                let counts = !(6..17).contains(&place) || rank > 4;
                 // A bit more, a bit less, and no bit in common.
                 for changed in [words[place] | 1 << 63, words[place] & !1, !words[place]] {
                     let mut other = words;
@@ -181,10 +183,106 @@ mod tests {
                     // Whose rank is another one is another request in any case.
                     if other[place] != words[place] {
                         let same = request(&words).has_words(&other);
-                        assert_eq!(same, !counts, "word {place} of rank {rank}");
+                        assert_eq!(same, !counts(place), "word {place} of rank {rank}");
                     }
+                }
+                // Two differences do not make up for each other.
+                for second in (0..place).filter(|second| counts(*second)) {
+                    let mut other = words;
+                    other[place] ^= 1 << 40;
+                    other[second] ^= 1 << 40;
+                    let same = request(&words).has_words(&other);
+                    assert!(!same, "words {place} and {second} of rank {rank}");
                 }
             }
         }
+    }
+
+    /// Common shapes spread over all places: sizes that are multiples of 8, and numbers without a pattern.
+    #[test]
+    fn requests_spread_over_all_places() {
+        let mut places = [[0; MEMOS]; 2];
+        let mut next = 1u64;
+        for number in 0..1600u64 {
+            let mut words = [0; MEMO_WORDS];
+            words[2..6].copy_from_slice(&[1, 8 * (number % 40), 8 * (number / 40), 3]);
+            places[0][request(&words).place()] += 1;
+            for word in &mut words[2..6] {
+                // Knuth's MMIX generator; its high bits are the good ones.
+                next = next
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                *word = next >> 32;
+            }
+            places[1][request(&words).place()] += 1;
+        }
+        for counts in places {
+            assert!(
+                counts.iter().all(|count| (130..280).contains(count)),
+                "{counts:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_request_is_recalled_until_anything_about_it_differs() {
+        object::install_hooks();
+        let cache = object::create_cache(Some(1 << 20))
+            .expect("there are slots")
+            .0;
+        let handle = timeline::create(0, false).expect("the host backend makes streams");
+        let stream = timeline::resolve(handle, 0).expect("a created stream is known");
+        let words = [7; MEMO_WORDS];
+        let same = RawRequest {
+            words: &words,
+            cache: 0x15,
+            stream: 0x15,
+            current_device: 0x15,
+            epoch: 0x15,
+        };
+        let dims = [4, 5];
+        let plain = Request {
+            head: [1; 5],
+            dims: &dims,
+        };
+        let resolve = || {
+            Ok(Resolved {
+                class: [1; 3],
+                exact: [4u64, 5].into_iter().collect(),
+                bytes: 512,
+                align: 512,
+            })
+        };
+        let acquired = cache::acquire(cache, 0, &plain, Some(stream), resolve);
+        let entry = acquired.expect("there is memory").entry;
+        // SAFETY: the entry is live and this test's alone, and released once.
+        unsafe {
+            note(&same, entry, Some(stream));
+            assert_eq!(recall(&same), None, "it is in use");
+            cache::release(cache, entry);
+        }
+        // Other bits of the same words, and differences that could make up for each other.
+        for flips in [
+            [0x2a, 0, 0, 0],
+            [1, 1, 0, 0],
+            [0, 1, 1, 0],
+            [0, 0, 1, 1],
+            [0, 4, 0, 0],
+            [0, 0, 2, 0],
+            [0, 0, 0, 8],
+            [0, 1, 0, 1],
+        ] {
+            let other = RawRequest {
+                words: &words,
+                cache: same.cache ^ flips[0],
+                stream: same.stream ^ flips[1] as usize,
+                current_device: same.current_device ^ flips[2] as i32,
+                epoch: same.epoch ^ flips[3],
+            };
+            assert_eq!(recall(&other), None, "{flips:x?}");
+        }
+        assert_eq!(recall(&same), Some(entry));
+        // SAFETY: as above; `recall` has made it live.
+        unsafe { cache::release(cache, entry) };
     }
 }

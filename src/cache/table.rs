@@ -292,3 +292,206 @@ impl RequestTable {
         self.used += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline;
+
+    /// Numbers without a pattern (Vigna, splitmix64).
+    fn words(seed: u64) -> impl Iterator<Item = u64> {
+        (1..).map(move |count: u64| {
+            let mut word = seed.wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            word ^ word >> 31
+        })
+    }
+
+    fn node(request: &Request) -> RequestNode {
+        let mut table = RequestTable::new();
+        table.insert(request, std::ptr::null_mut());
+        let found = table.slots.into_iter().flatten().next();
+        *found.expect("it was put there")
+    }
+
+    #[test]
+    fn a_request_is_itself_and_no_other() {
+        let head = [0x55, 0xaa, 0x1ff, 7, 0xf0f0];
+        for rank in [0, 1, 4, MAX_DIMS] {
+            let dims: Vec<i64> = (0..rank as i64).map(|dim| 0x155 << dim).collect();
+            let whole = |head: [u64; 5], dims: &[i64]| node(&Request { head, dims });
+            let same = Request { head, dims: &dims };
+            let node = whole(head, &dims);
+            assert!(node.is(&same));
+            let words = head.len() + rank;
+            let changed = |places: &[usize], flip: u64| {
+                let (mut head, mut dims) = (head, dims.clone());
+                for &place in places {
+                    match head.get_mut(place) {
+                        Some(word) => *word ^= flip,
+                        None => dims[place - 5] ^= flip as i64,
+                    }
+                }
+                let dims = &dims[..];
+                node.is(&Request { head, dims })
+            };
+            for place in 0..words {
+                // No bit in common, one bit, and two differences that could make up for each other.
+                assert!(!changed(&[place], u64::MAX), "word {place} of rank {rank}");
+                assert!(!changed(&[place], 1), "word {place} of rank {rank}");
+                for second in 0..place {
+                    assert!(!changed(&[place, second], 4), "words {place} and {second}");
+                }
+            }
+            if rank < MAX_DIMS {
+                let mut longer = dims.clone();
+                longer.push(0);
+                assert!(!node.is(&Request {
+                    head,
+                    dims: &longer
+                }));
+            }
+        }
+    }
+
+    #[test]
+    fn each_request_leads_to_its_shape() {
+        let mut table = RequestTable::new();
+        let shape = |number: usize| std::ptr::without_provenance_mut::<Shape>(8 * number + 8);
+        let head = |number: usize| [1, 2, number as u64 % 7, 0, 0];
+        for number in 0..300 {
+            let dims = [number as i64, 3];
+            let head = head(number);
+            let request = Request { head, dims: &dims };
+            assert_eq!(table.find(&request), None);
+            table.insert(&request, shape(number));
+            // Half of the slots are free, and no more than that is asked for.
+            let least = (2 * (number + 1)).next_power_of_two().max(16);
+            assert_eq!((table.len(), table.slots.len()), (number + 1, least));
+        }
+        for keep in [1, 3] {
+            table.retain(|shape| (shape.addr() / 8 - 1) % keep == 0);
+            for number in 0..300 {
+                let dims = [number as i64, 3];
+                let head = head(number);
+                let found = table.find(&Request { head, dims: &dims });
+                assert_eq!(found, (number % keep == 0).then(|| shape(number)));
+            }
+        }
+    }
+
+    /// Every bit of every word counts, whatever the others are; and the low bits, which choose the slot, spread.
+    #[test]
+    fn hashes_tell_requests_apart() {
+        let bases = [[0; 5], [u64::MAX; 5], [0x5555_5555_5555_5555; 5]];
+        for base in bases {
+            let of = |head: [u64; 5]| {
+                let dims = [];
+                hash(&Request { head, dims: &dims })
+            };
+            for word in 0..5 {
+                for bit in 0..64 {
+                    let mut other = base;
+                    other[word] ^= 1 << bit;
+                    assert_ne!(of(base), of(other), "bit {bit} of word {word} of {base:x?}");
+                }
+            }
+        }
+        let mut places = [0; 16];
+        let mut words = words(1);
+        for _ in 0..1600 {
+            let mut next = || words.next().expect("there is no end");
+            let head = [next(), next(), next(), next(), next()];
+            let dims = [next() as i64 >> 40];
+            places[hash(&Request { head, dims: &dims }) as usize % 16] += 1;
+        }
+        assert!(
+            places.iter().all(|count| (60..160).contains(count)),
+            "{places:?}"
+        );
+    }
+
+    /// Entries as an index holds them; they stay for the whole test.
+    fn entry(home: usize) -> *mut Entry {
+        let mut entry = Entry::new();
+        entry.home = home;
+        Box::leak(Box::new(entry))
+    }
+
+    fn stream() -> (&'static Stream, usize) {
+        let handle = timeline::create(0, false).expect("the host backend makes streams");
+        let stream = timeline::resolve(handle, 0).expect("a created stream is known");
+        (stream, std::ptr::from_ref(stream).addr())
+    }
+
+    #[test]
+    fn what_is_on_the_own_stream_comes_before_what_is_done() {
+        let ((own, home), (other, _)) = (stream(), stream());
+        let (done, queued) = (entry(HOME_DONE), entry(home));
+        let mut lists = Lists::default();
+        assert!(lists.is_empty());
+        // SAFETY: entries of this test, each in one list.
+        unsafe {
+            lists.push(queued);
+            assert!(!lists.is_empty());
+            assert_eq!(lists.ready(Some(other)), None);
+            lists.push(done);
+            assert_eq!(lists.ready(Some(own)), Some(queued));
+            assert_eq!(lists.ready(Some(other)), Some(done));
+            assert_eq!(lists.ready(None), Some(done));
+            lists.remove(queued);
+            assert_eq!(lists.ready(Some(own)), Some(done));
+            assert!(!lists.is_empty());
+            lists.remove(done);
+        }
+        assert!(lists.is_empty());
+    }
+
+    /// Streams come and go: of those whose entries are gone few are remembered, of the others all.
+    #[test]
+    fn lists_of_streams_that_are_over_are_forgotten() {
+        let mut lists = Lists::default();
+        let kept: Vec<*mut Entry> = (1..=3).map(|place| entry(place * 64)).collect();
+        // SAFETY: entries of this test, each in one list.
+        unsafe {
+            kept.iter().for_each(|entry| lists.push(*entry));
+            for place in 10..100 {
+                let passing = entry(place * 64);
+                lists.push(passing);
+                lists.remove(passing);
+                assert!(lists.homes.len() <= 4);
+            }
+            kept.iter().for_each(|entry| lists.remove(*entry));
+        }
+        assert!(lists.is_empty());
+    }
+
+    /// Of one stream's entries the oldest is looked at, which is done first; of those on several streams a few.
+    #[test]
+    fn of_several_streams_entries_a_few_are_looked_at() {
+        let ((busy, home), (consumer, _)) = (stream(), stream());
+        let backend = crate::backend::current().expect("the host backend starts");
+        let latch = backend.latch_create(0, busy.handle()).expect("a stream");
+        let (sequence, _) = busy.submit();
+        for (home, looked_at) in [(HOME_SEVERAL, SEVERAL_LOOKED_AT), (home, 1)] {
+            for place in [looked_at - 1, looked_at] {
+                let mut lists = Lists::default();
+                for number in 0..=looked_at {
+                    let next = entry(home);
+                    // SAFETY: entries of this test, each in one list.
+                    unsafe {
+                        if number != place {
+                            let kind = timeline::AccessKind::Write;
+                            (*next).accesses.get_mut().record(kind, busy, sequence);
+                        }
+                        lists.push(next);
+                    }
+                }
+                let found = lists.settled(Some(consumer), &mut 100);
+                assert_eq!(found.is_some(), place < looked_at, "{place} of {looked_at}");
+            }
+        }
+        backend.latch_open(latch).expect("it is closed");
+    }
+}

@@ -105,10 +105,7 @@ pub fn allocate(device: i32, bytes: u64, align: u64, may_wait: bool) -> Result<B
             .get()
             .map_or(0, |reclaim| reclaim(device, taken, how));
         let collected = match how {
-            Reclaim::Completed => {
-                let spared = SPARE.get().map_or(0, |spare| spare(device));
-                spared + collect(device, Looks::ALL)
-            }
+            Reclaim::Completed => SPARE.get().map_or(0, |spare| spare(device)),
             Reclaim::Waiting => collect_waiting(device, Deadline::NEVER).unwrap_or(0),
         };
         if reclaimed + collected > 0 {

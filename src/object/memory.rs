@@ -386,4 +386,30 @@ mod tests {
         let (all, _) = cache::remembered(cache, 0);
         assert!(all.iter().all(|count| *count <= most), "{all:?}");
     }
+
+    /// One block that serves ever smaller requests is still found, and nothing of their sizes is left when it goes.
+    #[test]
+    fn of_sizes_that_a_larger_block_served_few_are_remembered() {
+        object::install_hooks();
+        let (cache, owner) = object::create_cache(Some(1 << 30)).expect("there are slots");
+        let come_and_go = |granules: u64| {
+            let pointer = memory_alloc(cache, owner, 0, 512 * granules, 0, None);
+            let pointer = pointer.expect("there is memory");
+            let taken = Taken::new(owner, pointer).expect("it is allocated");
+            taken.free(None).expect("there is no work");
+            pointer
+        };
+        let block = come_and_go(1000);
+        for granules in 1..600 {
+            assert_eq!(come_and_go(granules), block);
+        }
+        let (_, sweeps) = cache::remembered(cache, 0);
+        assert_eq!(sweeps, 2);
+        cache::set_limit(cache, 0, 0).expect("it is a limit");
+        for granules in 2000..2600 {
+            come_and_go(granules);
+        }
+        let ([requests, shapes, sizes], _) = cache::remembered(cache, 0);
+        assert_eq!((requests, sizes), (shapes, shapes));
+    }
 }

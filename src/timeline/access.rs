@@ -201,7 +201,7 @@ impl Accesses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline;
+    use crate::{backend, timeline};
 
     fn stream() -> &'static Stream {
         let handle = timeline::create(0, false).expect("the host backend makes streams");
@@ -247,5 +247,96 @@ mod tests {
         accesses.record(AccessKind::Write, stream, sequence);
         assert!(accesses.wait(Deadline::NEVER).expect("the stream is alive"));
         assert!(accesses.last_stream().is_none());
+    }
+
+    /// Streams whose work is held, with the sequence number of one access each, and what lets it go.
+    fn busy_streams(count: usize) -> (Vec<(&'static Stream, u64)>, impl FnOnce()) {
+        let backend = backend::current().expect("the host backend starts");
+        let streams: Vec<_> = (0..count).map(|_| stream()).collect();
+        let hold = |stream: &&'static Stream| {
+            let latch = backend.latch_create(0, stream.handle());
+            latch.expect("the stream takes latches")
+        };
+        let latches: Vec<u64> = streams.iter().map(hold).collect();
+        let all = streams
+            .into_iter()
+            .map(|stream| (stream, stream.submit().0))
+            .collect();
+        let let_go = move || {
+            for latch in latches {
+                backend.latch_open(latch).expect("it is closed");
+            }
+        };
+        (all, let_go)
+    }
+
+    /// However many readers there are, those that are done are dropped, and no other.
+    #[test]
+    fn readers_that_are_done_make_room() {
+        let (busy, let_go) = busy_streams(10);
+        for late in [false, true] {
+            let mut accesses = Accesses::default();
+            let mut note = |stream, sequence| match late {
+                false => accesses.record(AccessKind::Read, stream, sequence),
+                true => accesses.add(Access {
+                    stream,
+                    sequence,
+                    kind: AccessKind::Read,
+                }),
+            };
+            for &(stream, sequence) in &busy {
+                note(stream, sequence);
+            }
+            for _ in 0..20 {
+                let reader = stream();
+                let (sequence, _) = reader.submit();
+                let seen = reader.synchronize(Deadline::NEVER);
+                assert_eq!(seen, Ok(true));
+                note(reader, sequence);
+            }
+            assert!(accesses.iter().count() <= busy.len() + 1);
+            for (stream, sequence) in &busy {
+                let is_same = |access: &Access| {
+                    std::ptr::eq(access.stream, *stream) && access.sequence == *sequence
+                };
+                assert!(accesses.iter().any(is_same), "an open one was dropped");
+            }
+        }
+        let_go();
+    }
+
+    /// Eight are few enough to keep.
+    #[test]
+    fn up_to_eight_readers_are_kept_without_a_look() {
+        let mut accesses = Accesses::default();
+        for count in 1..=8 {
+            let reader = stream();
+            let (sequence, _) = reader.submit();
+            accesses.record(AccessKind::Read, reader, sequence);
+            assert_eq!(reader.synchronize(Deadline::NEVER), Ok(true));
+            assert_eq!(accesses.iter().count(), count);
+        }
+    }
+
+    #[test]
+    fn accesses_of_one_stream_and_kind_are_added_as_one() {
+        let (busy, let_go) = busy_streams(2);
+        let mut accesses = Accesses::default();
+        for kind in [AccessKind::Read, AccessKind::Write] {
+            for (stream, sequence) in &busy {
+                for sequence in [*sequence, sequence + 2, sequence + 1] {
+                    accesses.add(Access {
+                        stream,
+                        sequence,
+                        kind,
+                    });
+                }
+            }
+        }
+        assert_eq!(accesses.iter().count(), 4);
+        for access in accesses.iter() {
+            assert_eq!(access.sequence, access.stream.last_submitted() + 2);
+        }
+        let_go();
     }
 }

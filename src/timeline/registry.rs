@@ -455,3 +455,61 @@ pub fn device_synchronize(device: i32, deadline: Deadline) -> Result<bool> {
     }
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Status;
+
+    fn foreign() -> (StreamHandle, &'static Stream) {
+        let backend = backend::current().expect("the host backend starts");
+        let handle = backend.stream_create(0, false).expect("it makes streams");
+        (handle, resolve(handle, 0).expect("it lives"))
+    }
+
+    /// A stream that was looked up before is of its device all the same.
+    #[test]
+    fn a_known_stream_is_refused_for_another_device() {
+        let handle = create(0, false).expect("the host backend makes streams");
+        for _ in 0..2 {
+            let known = resolve(handle, 0).expect("it lives");
+            assert_eq!(known.handle(), handle);
+            let refused = resolve(handle, 1).map(|_| ());
+            assert_eq!(
+                refused.map_err(|error| error.status),
+                Err(Status::DeviceMismatch)
+            );
+        }
+        destroy(handle).expect("it lives");
+        assert!(resolve(handle, 0).is_err());
+    }
+
+    /// Somebody who makes a stream for each piece of work does not fill the memory up, and no open work is forgotten.
+    #[test]
+    fn foreign_streams_that_are_through_are_forgotten() {
+        let backend = backend::current().expect("the host backend starts");
+        let known = || REGISTRY.lock().foreign.len();
+        let (held_handle, held) = foreign();
+        let latch = backend.latch_create(0, held_handle).expect("a stream");
+        held.submit().1.expect("an event is recorded");
+        let mut most = 0;
+        for count in 0..3 * FOREIGN_BEFORE_SWEEP {
+            let (handle, stream) = foreign();
+            stream.submit().1.expect("an event is recorded");
+            assert_eq!(stream.synchronize(Deadline::NEVER), Ok(true));
+            backend.stream_destroy(0, handle).expect("it lives");
+            most = most.max(known());
+            if count == FOREIGN_BEFORE_SWEEP / 2 {
+                assert!(known() > count, "so few are not looked at");
+            }
+        }
+        // Streams of other tests run beside this one.
+        assert!(
+            (FOREIGN_BEFORE_SWEEP..=FOREIGN_BEFORE_SWEEP + 8).contains(&most),
+            "{most}"
+        );
+        let still = resolve(held_handle, 0).expect("it lives");
+        assert!(std::ptr::eq(still, held));
+        backend.latch_open(latch).expect("it is closed");
+    }
+}

@@ -33,6 +33,7 @@ extern "C" {
         bytes: u64,
         access: i32,
     ) -> i32;
+    pub fn cvc_set_log_callback(callback: cvc_log_fn, context: *mut c_void) -> i32;
     pub fn cvc_cache_default(cache: *mut cvc_cache_t) -> i32;
     pub fn cvc_cache_clear(cache: cvc_cache_t, device: i32, scope: i32) -> i32;
     pub fn cvc_cache_set_limit(cache: cvc_cache_t, device: i32, bytes: i64) -> i32;
