@@ -144,9 +144,9 @@ impl Model {
         self.wraps.iter().filter(live).count() as u64
     }
 
-    /// The library told the owner. `followed`: as the model says, at that moment; else whenever its work is done, which with
-    /// `doubtful` nobody can say.
-    pub fn owner_heard(&mut self, id: MemoryId, followed: bool, doubtful: bool) -> Judged<()> {
+    /// The library told the owner. `followed`: at the moment that the model says; else whenever its work is done, which the race
+    /// checker knows.
+    pub fn owner_heard(&mut self, id: MemoryId, followed: bool) -> Judged<()> {
         if let Some(place) = self.told.iter().position(|told| *told == id) {
             self.told.remove(place);
             return Ok(());
@@ -158,9 +158,6 @@ impl Model {
         }
         if followed {
             return Err(format!("the owner of wrap {id} was told unexpectedly"));
-        }
-        if !doubtful && !self.done(id) {
-            return Err(format!("the owner of wrap {id} was told with work queued"));
         }
         self.tell(id, None);
         self.told.pop();

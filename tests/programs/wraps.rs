@@ -165,7 +165,6 @@ impl Runner {
     }
 
     fn write_by_host(&mut self, piece: usize, values: &[u8]) -> bool {
-        self.host_uses(piece, values.len(), CVC_ACCESS_WRITE);
         let words = values.chunks(8).map(|chunk| {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -190,31 +189,33 @@ impl Runner {
         )
     }
 
-    /// The host itself reads or writes the piece: all that was queued there is done, and seen.
-    fn host_uses(&self, piece: usize, bytes: usize, access: i32) {
-        let start = without_provenance(self.pieces.all[piece].start() as usize);
-        let host = Self::none_or(None);
+    /// The host itself may read and write the piece: all that was queued there is done, and seen.
+    fn host_uses(&self, piece: usize) {
+        let piece = &self.pieces.all[piece];
+        let start = without_provenance(piece.start() as usize);
+        let (bytes, host) = (piece.bytes.len() as u64 * 8, Self::none_or(None));
         // SAFETY: no preconditions.
-        ok(unsafe { cvc_host_race_access(0, host, start, bytes as u64, access) });
+        ok(unsafe { cvc_host_race_access(0, host, start, bytes, CVC_ACCESS_WRITE) });
     }
 
     /// Takes in what owners have heard: each once, of memory that nobody uses, with the bytes that work left there.
     pub(super) fn hear(&mut self) {
-        for piece in take_heard() {
+        let heard = take_heard();
+        for piece in heard.iter().copied() {
             let wrapped = self.pieces.all[piece].wrapped.take();
             let memory = wrapped.expect("an owner was told twice");
             let followed = self.model.exact && !self.unsure;
-            if !followed {
-                self.see();
-            }
-            let judged = self.model.owner_heard(memory, followed, self.doubtful);
+            let judged = self.model.owner_heard(memory, followed);
             self.judged(judged);
             self.tally.owners_told += 1;
+            self.host_uses(piece);
             if let Some(values) = self.values[memory].take() {
-                self.host_uses(piece, values.len(), CVC_ACCESS_READ);
                 let contents = self.pieces.all[piece].contents(values.len());
                 assert!(contents == values, "wrapped memory has a wrong value");
             }
+        }
+        if !heard.is_empty() {
+            assert_no_races();
         }
         if self.model.exact && !self.unsure {
             self.judged(self.model.all_have_heard());
