@@ -221,6 +221,7 @@ impl Runner {
             memory,
             capacity,
             tensors: Vec::new(),
+            records: None,
         });
     }
 
@@ -368,10 +369,55 @@ impl Runner {
         // SAFETY: plain numbers and pointers.
         let mut data: cvc_tensor_batch_data_t = unsafe { std::mem::zeroed() };
         data.struct_size = std::mem::size_of_val(&data);
+        let count = self
+            .tensor_batch(slot)
+            .map_or(0, |batch| batch.tensors.len());
         // SAFETY: handles and a place for the result.
-        self.submit(thread, place, &[(memory, true)], || unsafe {
+        let queued = self.submit(thread, place, &[(memory, true)], || unsafe {
             cvc_tensor_batch_get_data(handle, place.handle, &mut data)
         });
+        let words = (0..count as i32).flat_map(|index| Self::record_of(handle, index));
+        let records = (data.records.addr() as u64, words.collect());
+        let batch = &mut self.tensor_batches[usize::from(slot % BATCHES)];
+        if let (Some(batch), Some(whole)) = (batch, queued) {
+            batch.records = whole.then_some(records);
+        }
+    }
+
+    /// What device memory says of a member.
+    fn record_of(batch: cvc_tensor_batch_t, index: i32) -> Vec<u64> {
+        let mut tensor = null_mut();
+        // SAFETY: plain numbers and pointers.
+        let mut data: cvc_tensor_data_t = unsafe { std::mem::zeroed() };
+        data.struct_size = std::mem::size_of_val(&data);
+        // SAFETY: handles and places for results; the reference goes at once.
+        unsafe {
+            ok(cvc_tensor_batch_get(batch, index, &mut tensor));
+            ok(cvc_tensor_get_data(tensor, &mut data));
+            ok(cvc_tensor_release(tensor));
+        }
+        let mut words = vec![data.data.addr() as u64];
+        words.push(data.rank as u64 | (data.dtype as u64) << 32);
+        words.extend(data.shape.map(|extent| extent as u64));
+        words.extend(data.strides.map(|stride| stride as u64));
+        words
+    }
+
+    /// All work is done: the records are what they were when they were written.
+    pub(super) fn read_records(&self) {
+        for (start, words) in self
+            .tensor_batches
+            .iter()
+            .flatten()
+            .filter_map(|b| b.records.as_ref())
+        {
+            let start: *const u64 = std::ptr::with_exposed_provenance(*start as usize);
+            for (place, word) in words.iter().enumerate() {
+                // SAFETY: memory of a batch that lives, which the host backend has in this process.
+                let now = unsafe { start.add(place).read() };
+                assert_eq!(now, *word, "word {place} of a batch's records");
+            }
+        }
     }
 
     pub(super) fn release_tensor_batch(&mut self, thread: usize, slot: u16) {

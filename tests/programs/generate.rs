@@ -489,7 +489,9 @@ impl Generator {
             998..=999 if self.style.own_caches => self.close_with_work_queued(),
             977..=992 if self.style.faults => {
                 // Those that few steps reach are planned more often.
-                let rare: &[u16] = &[0, 1, 2, 3, 3, 4, 5, 6, 7, 8, 8, 9, 9, 9, 9, 10, 10, 10, 10];
+                let rare: &[u16] = &[
+                    0, 1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 8, 8, 9, 9, 9, 9, 10, 10, 10, 10,
+                ];
                 let call = self.random.of(rare);
                 let skip = if call < 8 { number % 3 } else { 0 };
                 (What::Fault, [call, skip, number / 3 % 2, 0])

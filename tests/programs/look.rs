@@ -98,6 +98,7 @@ impl Runner {
             }
         }
         self.read_downloads(None);
+        self.read_records();
         self.sources.clear();
         self.forget_uses();
         for (last, pointer) in self.model.last.iter_mut().zip(&self.pointers) {

@@ -360,7 +360,11 @@ impl Generator {
         if self.random.below(4) == 0 {
             return self.capture_without_room();
         }
-        let (stream, other) = (self.named_stream(true), self.stream());
+        let other = self.stream();
+        let stream = match self.random.below(12) {
+            0 => STREAM_OF_DEVICE_1,
+            _ => self.named_stream(true),
+        };
         let (tensor, place) = (self.tensor(), self.place());
         let (thread, event) = (self.any_thread(), self.random.below(EVENTS));
         let kind = self.random.of(self.style.kinds);
@@ -389,7 +393,10 @@ impl Generator {
                     2 => (What::RecordStream, [self.raw(true), stream, 0, 0]),
                     _ => (What::Alloc, [self.raw(false), kind % 8, stream, 0]),
                 },
-                17 if self.random.below(4) == 0 => (What::SyncDevice, [0; 4]),
+                17 if self.random.below(2) == 0 => {
+                    let device = u16::from(stream == STREAM_OF_DEVICE_1);
+                    (What::SyncDevice, [device, 0, 0, 0])
+                }
                 _ => {
                     let step = self.plain_step(thread);
                     (step.what, step.numbers)

@@ -136,6 +136,8 @@ pub(super) struct TensorBatch {
     pub(super) memory: MemoryId,
     pub(super) capacity: i32,
     pub(super) tensors: Vec<Tensor>,
+    /// Where its records were written last, and what they say.
+    pub(super) records: Option<(u64, Vec<u64>)>,
 }
 
 pub(super) struct Export {
