@@ -153,12 +153,12 @@ impl Runner {
             return;
         }
         let refusal = Refusal::when(self.captures.refuse(place.life));
-        let legacy = [CVC_STATUS_INVALID_STREAM].map(|status| match name {
-            LEGACY => status,
-            _ => CVC_STATUS_OK,
-        });
+        let allowed: &[i32] = match name {
+            LEGACY => &[CVC_STATUS_INVALID_STREAM],
+            _ => &[],
+        };
         // SAFETY: a stream.
-        let done = self.call_as(thread, refusal, &legacy, || unsafe {
+        let done = self.call_as(thread, refusal, allowed, || unsafe {
             cvc_host_capture_begin(place.handle)
         });
         assert_eq!(done, refusal == Refusal::Never && name != LEGACY);
@@ -185,12 +185,12 @@ impl Runner {
         let mut begun = self.captures.begun.iter();
         let begun = begun.find(|begun| Some(begun.capture) == capture);
         let refusal = Refusal::when(begun.is_some_and(|begun| begun.is_broken));
-        let none = [CVC_STATUS_INVALID_STREAM].map(|status| match capture {
-            None => status,
-            Some(_) => CVC_STATUS_OK,
-        });
+        let allowed: &[i32] = match capture {
+            None => &[CVC_STATUS_INVALID_STREAM],
+            Some(_) => &[],
+        };
         // SAFETY: a stream.
-        let done = self.call_as(thread, refusal, &none, || unsafe {
+        let done = self.call_as(thread, refusal, allowed, || unsafe {
             cvc_host_capture_end(place.handle)
         });
         assert_eq!(done, refusal == Refusal::Never && capture.is_some());
