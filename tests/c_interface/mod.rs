@@ -184,6 +184,34 @@ extern "C" {
         index: i32,
         image: *mut cvc_image_t,
     ) -> i32;
+    pub fn cvc_tensor_batch_create(
+        cache: cvc_cache_t,
+        device: i32,
+        capacity: i32,
+        stream: cvc_stream_t,
+        batch: *mut cvc_tensor_batch_t,
+    ) -> i32;
+    pub fn cvc_tensor_batch_push(
+        batch: cvc_tensor_batch_t,
+        tensors: *const cvc_tensor_t,
+        count: i32,
+    ) -> i32;
+    pub fn cvc_tensor_batch_pop(batch: cvc_tensor_batch_t, count: i32) -> i32;
+    pub fn cvc_tensor_batch_clear(batch: cvc_tensor_batch_t) -> i32;
+    pub fn cvc_tensor_batch_get(
+        batch: cvc_tensor_batch_t,
+        index: i32,
+        tensor: *mut cvc_tensor_t,
+    ) -> i32;
+    pub fn cvc_tensor_batch_set(batch: cvc_tensor_batch_t, index: i32, tensor: cvc_tensor_t)
+        -> i32;
+    pub fn cvc_tensor_batch_get_data(
+        batch: cvc_tensor_batch_t,
+        stream: cvc_stream_t,
+        data: *mut cvc_tensor_batch_data_t,
+    ) -> i32;
+    pub fn cvc_tensor_batch_get_id(batch: cvc_tensor_batch_t, id: *mut u64) -> i32;
+    pub fn cvc_tensor_batch_release(batch: cvc_tensor_batch_t) -> i32;
     pub fn cvc_op_flip_var_shape_new(
         stream: cvc_stream_t,
         src: cvc_image_batch_t,

@@ -2,8 +2,10 @@
 
 #![allow(dead_code)] // Each test uses a part of it.
 
+pub mod batches;
 #[path = "../c_interface/mod.rs"]
 pub mod c_interface;
+pub mod captures;
 pub mod choice;
 pub mod generate;
 pub mod happens_before;
@@ -20,3 +22,5 @@ pub mod slots;
 pub mod streams;
 pub mod suite;
 pub mod threads;
+pub mod wrapped;
+pub mod wraps;

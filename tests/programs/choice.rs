@@ -12,6 +12,19 @@ pub struct Wanted {
     /// What new memory takes beyond that, for its alignment.
     pub slack: u64,
     pub stream: Option<StreamId>,
+    pub waiting: Waiting,
+}
+
+/// Whether a request can be served by a wait on the GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// It names no stream, or one that captures.
+    Never,
+    /// Not for work of streams where no event can be recorded now.
+    For {
+        stream: StreamId,
+        barred: Vec<StreamId>,
+    },
 }
 
 /// How memory came to be given out again.
@@ -132,9 +145,9 @@ impl Model {
                 how = Reuse::Unclear;
             }
         } else {
-            if wanted.stream.is_none() {
+            if wanted.waiting == Waiting::Never {
                 return Err(format!(
-                    "memory {id} has work queued, and the caller named no stream"
+                    "memory {id} has work queued, and the caller named no stream or one that captures"
                 ));
             }
             self.must_not_find(wanted)?;
@@ -240,12 +253,37 @@ impl Model {
     }
 
     pub(super) fn must_not_wait(&self, wanted: &Wanted) -> Judged<()> {
+        if wanted.waiting == Waiting::Never || self.fails_to_wait(wanted) {
+            return Ok(());
+        }
         for index in [wanted.index, self.caches[wanted.cache].shared] {
-            if wanted.stream.is_some() && !self.candidates(wanted, index, None).is_empty() {
+            if !self.candidates(wanted, index, None).is_empty() {
                 return Err("pending memory was to be reused after a wait on the GPU".into());
             }
         }
         Ok(())
+    }
+
+    /// A wait for memory that is held may be refused, and that memory then goes.
+    pub fn fails_to_wait(&self, wanted: &Wanted) -> bool {
+        let Waiting::For { stream, barred } = &wanted.waiting else {
+            return false;
+        };
+        if barred.is_empty() {
+            return false;
+        }
+        let indexes = [wanted.index, self.caches[wanted.cache].shared];
+        let held = indexes.map(|index| self.candidates(wanted, index, None));
+        let mut held = held.iter().flatten();
+        held.any(|id| self.waits_for_one_of(barred, *id, *stream, true))
+    }
+
+    /// A stream that captures was given other memory, though a wait would have made some ready.
+    fn note_spared_wait(&mut self, wanted: &Wanted) {
+        if wanted.stream.is_some() && wanted.waiting == Waiting::Never {
+            let held = self.candidates(wanted, wanted.index, None);
+            self.decisions.spared_waits += u64::from(!held.is_empty());
+        }
     }
 
     /// The library took new memory.
@@ -257,6 +295,7 @@ impl Model {
             indexed = self.index_room(wanted);
             if !indexed {
                 self.must_not_wait(wanted)?;
+                self.note_spared_wait(wanted);
                 self.decisions.over_the_limit += 1;
             }
             self.counters[wanted.cache][wanted.device].misses += 1;

@@ -33,6 +33,7 @@ pub(super) struct Style {
     /// So many streams of device 0, the first slots.
     pub(super) streams: u16,
     pub(super) raw: bool,
+    pub(super) captures: bool,
     /// Kinds of tensors that it uses.
     pub(super) kinds: &'static [u16],
 }
@@ -64,6 +65,7 @@ fn style(seed: u64) -> Style {
             FEW_STREAMS
         },
         raw: seed % 7 != 4,
+        captures: seed % 5 < 3,
         kinds: match seed / 4 % 4 {
             0 if seed % 4 == 2 => LARGE,
             1 => ALIKE,
@@ -80,6 +82,7 @@ pub(super) struct Slots {
     pub(super) raws: [bool; RAWS as usize],
     images: [Option<u16>; IMAGES as usize],
     batches: [bool; BATCHES as usize],
+    tensor_batches: [bool; BATCHES as usize],
     exports: [bool; EXPORTS as usize],
 }
 
@@ -105,6 +108,7 @@ pub fn generate(seed: u64, steps: usize) -> Program {
             raws: [false; RAWS as usize],
             images: [None; IMAGES as usize],
             batches: [false; BATCHES as usize],
+            tensor_batches: [false; BATCHES as usize],
             exports: [false; EXPORTS as usize],
         },
         next: Vec::new(),
@@ -218,6 +222,24 @@ impl Generator {
         }
         if let Some(step) = self.of_many_streams() {
             return step;
+        }
+        if self.style.captures && self.random.below(120) == 0 {
+            self.of_captures();
+            if let Some(step) = self.next.pop() {
+                return step;
+            }
+        }
+        self.plain_step(thread)
+    }
+
+    /// One that comes by itself.
+    pub(super) fn plain_step(&mut self, thread: u16) -> Step {
+        if let Some((what, numbers)) = self.of_wraps_and_batches() {
+            return Step {
+                what,
+                thread,
+                numbers,
+            };
         }
         let number = (self.random.next() >> 17) as u16;
         let choice = match self.random.below(1000) {
@@ -368,6 +390,49 @@ impl Generator {
         }
     }
 
+    /// One step in forty: wraps, which are then used as tensors are, and batches of tensors.
+    fn of_wraps_and_batches(&mut self) -> Option<(What, [u16; 4])> {
+        let choice = self.random.below(1000);
+        if choice >= 25 {
+            return None;
+        }
+        let number = (self.random.next() >> 17) as u16;
+        let batch = pick(&mut self.random, &self.slots.tensor_batches, |known| *known);
+        let (tensor, place) = (self.tensor(), self.place());
+        Some(match choice {
+            0..=8 => {
+                let kind = self.random.of(self.style.kinds);
+                self.slots.tensors[place as usize] = Some(kind);
+                let (producer, cache) = (self.consumer(place), self.cache());
+                let flags = cache + number % (2 * PIECES) * 2;
+                (What::Wrap, [place, kind, producer, flags])
+            }
+            9..=11 => {
+                let slot = pick(&mut self.random, &self.slots.tensor_batches, |known| {
+                    !*known
+                });
+                self.slots.tensor_batches[slot as usize] = true;
+                (
+                    What::NewTensorBatch,
+                    [slot, number % 2, self.consumer(0), 0],
+                )
+            }
+            12..=18 => (What::PushTensor, [batch, tensor, 0, 0]),
+            19 => (What::SetTensor, [batch, number % 4, tensor, 0]),
+            20 => {
+                self.slots.tensors[place as usize] = Some(100);
+                (What::GetTensor, [batch, number % 4, place, 0])
+            }
+            21 => (What::PopTensors, [batch, number % 3, 0, 0]),
+            22 if number % 2 == 0 => (What::ClearTensors, [batch, 0, 0, 0]),
+            22..=23 => (What::WriteRecords, [batch, self.stream(), 0, 0]),
+            _ => {
+                self.slots.tensor_batches[batch as usize] = false;
+                (What::ReleaseTensorBatch, [batch, 0, 0, 0])
+            }
+        })
+    }
+
     fn of_order(&mut self, choice: u16) -> (What, [u16; 4]) {
         let (stream, event) = (self.stream(), self.random.below(EVENTS));
         match choice {
@@ -424,7 +489,9 @@ impl Generator {
             998..=999 if self.style.own_caches => self.close_with_work_queued(),
             977..=992 if self.style.faults => {
                 // Those that few steps reach are planned more often.
-                let rare: &[u16] = &[0, 1, 2, 3, 3, 4, 5, 6, 7, 8, 8, 9, 9, 9, 9, 10, 10, 10, 10];
+                let rare: &[u16] = &[
+                    0, 1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 8, 8, 9, 9, 9, 9, 10, 10, 10, 10,
+                ];
                 let call = self.random.of(rare);
                 let skip = if call < 8 { number % 3 } else { 0 };
                 (What::Fault, [call, skip, number / 3 % 2, 0])

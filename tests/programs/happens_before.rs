@@ -158,6 +158,28 @@ impl Model {
         }
     }
 
+    /// The call was refused after some of the waits or none.
+    pub fn half_begin_access(&mut self, memory: MemoryId, stream: StreamId, write: bool) {
+        let surely = self.order[stream].surely.clone();
+        self.begin_access(memory, stream, write);
+        self.order[stream].surely = surely;
+    }
+
+    /// Such work has to wait for work of one of these streams, as far as is known.
+    pub fn waits_for_one_of(
+        &self,
+        others: &[StreamId],
+        memory: MemoryId,
+        stream: StreamId,
+        write: bool,
+    ) -> bool {
+        let mut accesses = self.memories[memory].accesses.iter();
+        accesses.any(|access| {
+            let counts = (write || access.write) && others.contains(&access.stream);
+            counts && !self.is_ordered(access, stream, &self.order[stream].surely)
+        })
+    }
+
     /// The work is queued and has that number. What it was ordered after need not be remembered any more where it wrote.
     pub fn end_access(&mut self, memory: MemoryId, stream: StreamId, write: bool, sequence: u64) {
         self.last[stream] = self.last[stream].max(sequence);

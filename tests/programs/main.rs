@@ -8,6 +8,7 @@
 #[path = "all.rs"]
 mod all;
 
+use all::program::What;
 use all::{print, suite};
 
 #[test]
@@ -34,9 +35,12 @@ fn a_part_of_ten_million_steps() {
 /// Programs of every kind, so that each statement is there.
 #[test]
 fn a_program_is_printed_as_c_that_compiles() {
-    for seed in [3, 5, 7, 8] {
-        print::assert_compiles(&suite::program_of(seed));
+    let programs = [3, 5, 7, 8].map(suite::program_of);
+    for what in What::ALL {
+        let mut steps = programs.iter().flat_map(|program| &program.steps);
+        assert!(steps.any(|step| step.what == *what), "{what:?} is nowhere");
     }
+    programs.iter().for_each(print::assert_compiles);
 }
 
 /// One attempt of `shrink.rs`.

@@ -22,6 +22,14 @@ pub enum State {
     Held {
         transient: bool,
     },
+    /// Memory of the program's own, which somebody observes: see `wrapped.rs`.
+    Wrapped {
+        indexed: bool,
+    },
+    /// Nobody observes the wrap any more, and its owner waits to hear.
+    Untold {
+        indexed: bool,
+    },
     Gone,
 }
 
@@ -48,6 +56,8 @@ pub(super) struct Index {
     pub(super) shared: bool,
     /// Released by other threads and not yet taken in, oldest first.
     pub(super) remote: Vec<MemoryId>,
+    /// By device, what wraps have left for the thread's next ones.
+    pub(super) shells: [u64; 2],
 }
 
 pub struct Cache {
@@ -69,6 +79,7 @@ pub struct Totals {
     pub unindexed: (u64, u64),
     pub idle: (u64, u64),
     pub pending: (u64, u64),
+    pub wrapped: u64,
     pub exact: u64,
     pub fit: u64,
     pub pending_hits: u64,
@@ -91,6 +102,12 @@ pub struct Decisions {
     pub unindexed: u64,
     pub over_the_limit: u64,
     pub deferred: u64,
+    /// Wraps in the idle shell of an earlier one.
+    pub shells: u64,
+    /// Requests on a stream that captures, which must not wait.
+    pub spared_waits: u64,
+    /// Owners of wraps that had to wait for queued work.
+    pub told_later: u64,
 }
 
 #[derive(Default)]
@@ -106,6 +123,10 @@ pub struct Model {
     pub(super) present: Vec<MemoryId>,
     /// Held ones, the longest held first.
     pub(super) held: Vec<MemoryId>,
+    /// Those that are observed, and those whose owner waits to hear.
+    pub(super) wraps: Vec<MemoryId>,
+    /// Wraps whose owner was to hear since `owner_heard` last said who did.
+    pub(super) told: Vec<MemoryId>,
     pub(super) indexes: Vec<Index>,
     pub caches: Vec<Cache>,
     /// By cache and device.
@@ -140,6 +161,7 @@ impl Model {
             closed: false,
             shared,
             remote: Vec::new(),
+            shells: [0; 2],
         });
         self.indexes.len() - 1
     }
@@ -191,15 +213,14 @@ impl Model {
                 _ => {}
             }
         }
+        self.end_wraps(cache, index);
         self.indexes[index].closed = true;
         self.forget_if_over(cache, index);
     }
 
     pub(super) fn forget_if_over(&mut self, cache: CacheId, index: IndexId) {
-        let counted = self
-            .present
-            .iter()
-            .any(|id| self.memories[*id].owner == index);
+        let mut all = self.present.iter().chain(&self.wraps);
+        let counted = all.any(|id| self.memories[*id].owner == index);
         if self.indexes[index].closed && !counted {
             self.caches[cache].order.retain(|known| *known != index);
         }
@@ -243,6 +264,7 @@ impl Model {
                 self.unindex(id);
             }
         }
+        self.unindex_wraps(index, device);
     }
 
     /// Evicts what is done of one index, the longest held first, until `room` bytes more stay within the limit.
@@ -319,6 +341,9 @@ impl Model {
             owner,
             ..
         } = self.memories[id];
+        if let State::Wrapped { .. } = self.memories[id].state {
+            return self.release_wrap(id, index, after);
+        }
         if !self.exact {
             self.memories[id].state = State::Held { transient: false };
             self.held.push(id);
@@ -394,26 +419,35 @@ impl Model {
     }
 
     /// What each submission does for the calling thread, where it sees that something waits to go.
-    pub fn retire(&mut self, cache: CacheId, index: Option<IndexId>, device: usize) {
-        for index in index.into_iter().chain([self.caches[cache].shared]) {
+    pub fn retire(&mut self, cache: CacheId, own: Option<IndexId>, device: usize) {
+        for index in own.into_iter().chain([self.caches[cache].shared]) {
             let held = self.of_index(&self.held, index, device);
             let transient = State::Held { transient: true };
             let waits = held.iter().any(|id| self.memories[*id].state == transient);
+            let waits = waits || !self.untold(index, device).is_empty();
             if waits || !self.has_room(cache, device, 0) {
-                self.retire_index(cache, index, device);
+                self.retire_index(cache, index, device, own);
             }
         }
     }
 
-    pub(super) fn retire_index(&mut self, cache: CacheId, index: IndexId, device: usize) {
+    /// `own`: the calling thread's index.
+    fn retire_index(
+        &mut self,
+        cache: CacheId,
+        index: IndexId,
+        device: usize,
+        own: Option<IndexId>,
+    ) {
         self.take_in(index);
         self.drop_done_transients(index, device);
         self.evict(cache, index, device, 0);
+        self.tell_what_is_done(index, device, own);
     }
 
     /// What a wait on the host does for every thread. `true`: the limit is passed and several threads have something to give
     /// up; which goes first is nobody's promise, so it is not followed.
-    pub fn retire_all(&mut self, cache: CacheId, device: usize) -> bool {
+    pub fn retire_all(&mut self, cache: CacheId, device: usize, own: Option<IndexId>) -> bool {
         let indexes = self.all_indexes(cache);
         let (mut over, mut could_give) = (false, 0);
         for index in &indexes {
@@ -423,7 +457,7 @@ impl Model {
             could_give += usize::from(!given.is_empty());
         }
         for index in indexes {
-            self.retire_index(cache, index, device);
+            self.retire_index(cache, index, device, own);
         }
         over && could_give > 1
     }
@@ -431,14 +465,19 @@ impl Model {
     /// After a wait for all that is held there.
     pub fn clear(&mut self, cache: CacheId, device: usize, own: Option<IndexId>) -> Judged<()> {
         let all = own.map_or_else(|| self.all_indexes(cache), |index| vec![index]);
-        let waited = all.into_iter().all(|index| {
-            let held = self.of_index(&self.held, index, device);
+        let waited = all.iter().all(|index| {
+            let mut held = self.of_index(&self.held, *index, device);
+            held.extend(self.untold(*index, device));
             held.into_iter().all(|id| self.done(id))
         });
         if !waited {
             return Err("cleared without a wait".into());
         }
         self.give_up(cache, device, own);
+        for index in all {
+            self.indexes[index].shells[device] = 0;
+            self.tell_what_is_done(index, device, None);
+        }
         Ok(())
     }
 
@@ -515,6 +554,7 @@ impl Model {
                 memory.state = State::Gone;
             }
         }
+        self.settle_wraps();
         for cache in 0..self.caches.len() {
             for index in self.all_indexes(cache) {
                 self.forget_if_over(cache, index);
@@ -523,11 +563,15 @@ impl Model {
         self.exact = exact;
     }
 
+    pub fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
     /// Entries of one thread that are indexed.
     pub fn count_of(&self, index: IndexId, device: usize) -> u64 {
         let mut all = self.of_index(&self.present, index, device);
         all.retain(|id| self.memories[*id].state != State::Live { indexed: false });
-        all.len() as u64
+        all.len() as u64 + self.wrap_entries(index, device)
     }
 
     pub fn totals(&self, cache: CacheId, device: usize) -> Totals {
@@ -550,10 +594,14 @@ impl Model {
                 }
                 State::Held { .. } if self.done(*id) => add(&mut totals.idle, memory.bytes),
                 State::Held { .. } => add(&mut totals.pending, memory.bytes),
-                State::Gone => {}
+                State::Wrapped { .. } | State::Untold { .. } | State::Gone => {}
             }
         }
         totals.count = totals.live.0 - totals.unindexed.0 + totals.idle.0 + totals.pending.0;
+        for index in self.all_indexes(cache) {
+            totals.count += self.wrap_entries(index, device);
+        }
+        totals.wrapped = self.live_wraps(cache, device);
         totals
     }
 }

@@ -1,6 +1,9 @@
-//! The steps that make, use and release tensors, images and batches.
+//! The steps that make, use and release tensors and images.
 
 use super::c_interface::*;
+use super::captures::Refusal;
+use super::choice::Wanted;
+use super::model::MemoryId;
 use super::program::*;
 use super::run::*;
 use super::slots::*;
@@ -8,17 +11,24 @@ use std::ptr::{null, null_mut};
 
 type Numbers = [u16; 4];
 
+fn access_of(write: bool) -> cvc_access_t {
+    match write {
+        true => CVC_ACCESS_WRITE,
+        false => CVC_ACCESS_READ,
+    }
+}
+
 impl Runner {
-    fn tensor(&self, slot: u16) -> Option<Tensor> {
+    pub(super) fn tensor(&self, slot: u16) -> Option<Tensor> {
         self.tensors[usize::from(slot % TENSORS)]
     }
 
     /// A tensor that a step may work on: nobody else works on it.
-    fn usable(&self, slot: u16) -> Option<Tensor> {
+    pub(super) fn usable(&self, slot: u16) -> Option<Tensor> {
         self.tensor(slot).filter(|tensor| !self.lent[tensor.memory])
     }
 
-    fn device_of(&self, tensor: &Tensor) -> usize {
+    pub(super) fn device_of(&self, tensor: &Tensor) -> usize {
         self.model.memories[tensor.memory].device
     }
 
@@ -63,12 +73,13 @@ impl Runner {
         let (form, handle_of) = (Form::of(kind), self.caches[cache]);
         let wanted = self.wanted(thread, cache, device, &form, place);
         let (stream, mut handle) = (Self::none_or(place), null_mut());
+        let refusal = self.request_refusal(place);
         // SAFETY: a description and a place for the result.
-        let made = self.call(thread, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
+        let made = self.call_as(thread, refusal, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
             cvc_tensor_create(handle_of, &desc, stream, &mut handle)
         });
         if !made {
-            return self.refused(&wanted);
+            return self.not_made(&wanted, refusal);
         }
         let memory = self.obtained(self.tensor_id(handle), &wanted);
         self.note_address(memory, data(handle));
@@ -76,16 +87,31 @@ impl Runner {
             handle,
             memory,
             form,
-            view: false,
+            view: None,
         });
         // Work on the stream that was named may use the memory at once.
         if let Some(place) = place.filter(|_| flags / 2 % 2 == 1) {
-            // SAFETY: handles.
-            self.call(thread, &[], || unsafe {
-                cvc_tensor_end_access(handle, stream, CVC_ACCESS_WRITE)
-            });
+            self.note_access(thread, place, handle, memory, true);
+        }
+    }
+
+    /// Announces work of the program's own, after it.
+    fn note_access(
+        &mut self,
+        thread: usize,
+        place: Place,
+        handle: cvc_tensor_t,
+        memory: MemoryId,
+        write: bool,
+    ) {
+        let refusal = Refusal::when(self.captures.refuse(place.life));
+        // SAFETY: handles.
+        self.call_as(thread, refusal, &[], || unsafe {
+            cvc_tensor_end_access(handle, place.handle, access_of(write))
+        });
+        if self.last_status != CVC_STATUS_CAPTURING {
             let sequence = place.pointer.last_submitted();
-            self.model.end_access(memory, place.stream, true, sequence);
+            self.model.end_access(memory, place.stream, write, sequence);
         }
     }
 
@@ -93,17 +119,19 @@ impl Runner {
         if let Some(tensor) = self.tensors[usize::from(slot % TENSORS)].take() {
             // SAFETY: a handle, released once.
             self.call(thread, &[], || unsafe { cvc_tensor_release(tensor.handle) });
-            self.views -= u64::from(tensor.view && !self.is_known(tensor.handle));
+            self.forget_view(tensor.view);
             self.let_go(tensor.memory, thread);
         }
     }
 
-    /// A slot or an export has this view.
-    fn is_known(&self, view: cvc_tensor_t) -> bool {
-        let mut exports = self.exports.iter().flatten();
-        let mut tensors = self.tensors.iter().flatten();
-        exports.any(|export| export.view == Some(view))
-            || tensors.any(|tensor| tensor.handle == view)
+    /// A view is gone where no slot, export or batch has it any more.
+    pub(super) fn forget_view(&mut self, view: Option<u64>) {
+        let exports = self.exports.iter().flatten().map(|export| export.view);
+        let tensors = self.tensors.iter().flatten().map(|tensor| tensor.view);
+        let batches = self.tensor_batches.iter().flatten();
+        let members = batches.flat_map(|batch| batch.tensors.iter().map(|tensor| tensor.view));
+        let mut known = exports.chain(tensors).chain(members);
+        self.views -= u64::from(view.is_some() && !known.any(|known| known == view));
     }
 
     fn add_view(&mut self, slot: u16, handle: cvc_tensor_t, memory: usize, form: Form) {
@@ -113,13 +141,15 @@ impl Runner {
             handle,
             memory,
             form,
-            view: true,
+            view: Some(self.tensor_id(handle)),
         });
     }
 
     /// The same bytes with an N in front, or rows of 64 as rows of 16.
     pub(super) fn view(&mut self, thread: usize, [to, from, variant, _]: Numbers) {
-        let whole = self.tensor(from).filter(|t| !t.view && t.form.shape < 100);
+        let whole = self
+            .tensor(from)
+            .filter(|t| t.view.is_none() && t.form.shape < 100);
         let (Some(tensor), None) = (whole, self.tensor(to)) else {
             return;
         };
@@ -151,24 +181,17 @@ impl Runner {
         let Some(place) = self.stream_for(&tensor, name, thread) else {
             return;
         };
-        let values: Vec<u8> = if tensor.form.shape == CODES {
-            let codes = (0..4).map(|index| i32::from((first + index) % 4) - 1);
-            codes.flat_map(i32::to_le_bytes).collect()
-        } else {
-            let bytes = 0..tensor.form.value_bytes();
-            bytes
-                .map(|index| (first as u8).wrapping_add((index % 251) as u8))
-                .collect()
-        };
+        let values = tensor.form.values_from(first);
         let source = values.clone().into_boxed_slice();
         let from = source.as_ptr();
         self.sources.push(source);
         // SAFETY: the source stays until the device is through.
-        let whole = self.call(thread, &[], || unsafe {
+        let queued = self.submit(thread, place, &[(tensor.memory, true)], || unsafe {
             cvc_upload(place.handle, from.cast(), null(), tensor.handle)
         });
-        self.submitted(place, thread, &[(tensor.memory, true)]);
-        self.values[tensor.memory] = whole.then_some(values);
+        if let Some(whole) = queued {
+            self.values[tensor.memory] = whole.then_some(values);
+        }
     }
 
     pub(super) fn fill(&mut self, thread: usize, [slot, name, ..]: Numbers) {
@@ -179,11 +202,23 @@ impl Runner {
             return;
         };
         // SAFETY: handles.
-        let whole = self.call(thread, &[], || unsafe {
+        let queued = self.submit(thread, place, &[(tensor.memory, true)], || unsafe {
             cvc_fill_zero(place.handle, tensor.handle)
         });
-        self.submitted(place, thread, &[(tensor.memory, true)]);
-        self.values[tensor.memory] = whole.then(|| vec![0; tensor.form.value_bytes()]);
+        if let Some(whole) = queued {
+            self.values[tensor.memory] = whole.then(|| vec![0; tensor.form.value_bytes()]);
+        }
+    }
+
+    /// An operator that makes its result did not. What it took before that is not followed.
+    pub(super) fn not_made(&mut self, wanted: &Wanted, refusal: Refusal) {
+        if self.last_status != CVC_STATUS_CAPTURING {
+            return self.refused(wanted);
+        }
+        if refusal == Refusal::Perhaps {
+            self.model.exact = false;
+            self.unsure = true;
+        }
     }
 
     fn flipped_value(&self, tensor: &Tensor, code: i32) -> Option<Vec<u8>> {
@@ -202,11 +237,12 @@ impl Runner {
         let values = self.flipped_value(&tensor, code);
         let handle = tensor.handle;
         // SAFETY: handles.
-        let whole = self.call(thread, &[], || unsafe {
+        let queued = self.submit(thread, place, &[(tensor.memory, true)], || unsafe {
             cvc_op_flip(place.handle, handle, handle, code)
         });
-        self.submitted(place, thread, &[(tensor.memory, true)]);
-        self.values[tensor.memory] = values.filter(|_| whole);
+        if let Some(whole) = queued {
+            self.values[tensor.memory] = values.filter(|_| whole);
+        }
     }
 
     pub(super) fn flip_new(&mut self, thread: usize, [from, to, name, code]: Numbers) {
@@ -228,12 +264,13 @@ impl Runner {
         }
         let wanted = self.wanted(thread, cache, device, &tensor.form, Some(place));
         let mut handle = null_mut();
+        let refusal = self.refusal_of(place, &[(tensor.memory, false)]);
         // SAFETY: handles and a place for the result.
-        let made = self.call(thread, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
+        let made = self.call_as(thread, refusal, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
             cvc_op_flip_new(place.handle, tensor.handle, code, &mut handle)
         });
         if !made {
-            return self.refused(&wanted);
+            return self.not_made(&wanted, refusal);
         }
         let memory = self.obtained(self.tensor_id(handle), &wanted);
         self.note_address(memory, data(handle));
@@ -243,7 +280,7 @@ impl Runner {
             handle,
             memory,
             form: tensor.form,
-            view: false,
+            view: None,
         });
     }
 
@@ -259,17 +296,15 @@ impl Runner {
         let Some(place) = self.stream_for(&source, name, thread) else {
             return;
         };
+        let accesses = [(source.memory, false), (target.memory, true)];
         // SAFETY: handles.
-        let whole = self.call(thread, &[], || unsafe {
+        let queued = self.submit(thread, place, &accesses, || unsafe {
             cvc_copy(place.handle, source.handle, target.handle)
         });
-        self.submitted(
-            place,
-            thread,
-            &[(source.memory, false), (target.memory, true)],
-        );
-        let values = self.values[source.memory].clone();
-        self.values[target.memory] = values.filter(|_| whole);
+        if let Some(whole) = queued {
+            let values = self.values[source.memory].clone();
+            self.values[target.memory] = values.filter(|_| whole);
+        }
     }
 
     pub(super) fn download(&mut self, thread: usize, [slot, name, ..]: Numbers) {
@@ -285,12 +320,11 @@ impl Runner {
         let mut got = vec![0u8; values.len()].into_boxed_slice();
         let into = got.as_mut_ptr();
         // SAFETY: the place stays until the device is through.
-        let whole = self.call(thread, &[], || unsafe {
+        let queued = self.submit(thread, place, &[(tensor.memory, false)], || unsafe {
             cvc_download(place.handle, tensor.handle, into.cast(), null())
         });
-        self.submitted(place, thread, &[(tensor.memory, false)]);
         let device = self.device_of(&tensor);
-        if whole {
+        if queued == Some(true) {
             self.downloads.push(Download {
                 device,
                 got,
@@ -310,26 +344,17 @@ impl Runner {
             return;
         };
         let write = write % 2 == 1;
-        let access = if write {
-            CVC_ACCESS_WRITE
-        } else {
-            CVC_ACCESS_READ
-        };
+        let accesses = [(tensor.memory, write)];
+        let refusal = self.refusal_of(place, &accesses);
         // SAFETY: handles.
-        let begun = self.call(thread, &[], || unsafe {
-            cvc_tensor_begin_access(tensor.handle, place.handle, access)
+        let begun = self.call_as(thread, refusal, &[], || unsafe {
+            cvc_tensor_begin_access(tensor.handle, place.handle, access_of(write))
         });
         if !begun {
-            return;
+            return self.half_begin(place, &accesses, refusal);
         }
         self.model.begin_access(tensor.memory, place.stream, write);
-        // SAFETY: handles.
-        self.call(thread, &[], || unsafe {
-            cvc_tensor_end_access(tensor.handle, place.handle, access)
-        });
-        let sequence = place.pointer.last_submitted();
-        self.model
-            .end_access(tensor.memory, place.stream, write, sequence);
+        self.note_access(thread, place, tensor.handle, tensor.memory, write);
     }
 
     /// Exports a tensor; where it lends, the consumer at once queues work of its own, and nobody else does before the end.
@@ -343,11 +368,16 @@ impl Runner {
             return;
         };
         let (stream, mut managed) = (Self::none_or(place), null_mut());
+        let accesses = [(tensor.memory, true)];
+        let refusal = place.map_or(Refusal::Never, |place| self.refusal_of(place, &accesses));
         // SAFETY: handles and a place for the result.
-        let made = self.call(thread, &[], || unsafe {
+        let made = self.call_as(thread, refusal, &[], || unsafe {
             cvc_tensor_to_dlpack(tensor.handle, stream, 0, &mut managed)
         });
         if !made {
+            if let Some(place) = place {
+                self.half_begin(place, &accesses, refusal);
+            }
             return;
         }
         let lends = lends % 2 == 1 && place.is_some();
@@ -374,12 +404,20 @@ impl Runner {
             memory: tensor.memory,
             consumer,
             lends,
-            view: tensor.view.then_some(tensor.handle),
+            view: tensor.view,
         });
     }
 
     pub(super) fn end_export(&mut self, thread: usize, slot: u16) {
-        let Some(export) = self.exports[usize::from(slot % EXPORTS)].take() else {
+        let slot = usize::from(slot % EXPORTS);
+        let consumer = self.exports[slot]
+            .as_ref()
+            .and_then(|export| export.consumer);
+        // Where that stream captures nothing is noted on it: the consumer ends its captures first.
+        if consumer.is_some_and(|place| self.captures.refuse(place.life)) {
+            return;
+        }
+        let Some(export) = self.exports[slot].take() else {
             return;
         };
         // SAFETY: a struct of `cvc_tensor_to_dlpack`, deleted once.
@@ -392,9 +430,7 @@ impl Runner {
             self.model
                 .end_access(export.memory, place.stream, true, sequence);
         }
-        if let Some(view) = export.view {
-            self.views -= u64::from(!self.is_known(view));
-        }
+        self.forget_view(export.view);
         if export.lends {
             self.lent[export.memory] = false;
         }
@@ -425,12 +461,13 @@ impl Runner {
         let wanted = self.wanted(thread, 0, 0, &Form::of_image(kind), place);
         let (cache, stream) = (self.caches[0], Self::none_or(place));
         let (mut handle, mut id) = (null_mut(), 0);
+        let refusal = self.request_refusal(place);
         // SAFETY: a description and a place for the result.
-        let made = self.call(thread, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
+        let made = self.call_as(thread, refusal, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
             cvc_image_create(cache, &desc, stream, &mut handle)
         });
         if !made {
-            return self.refused(&wanted);
+            return self.not_made(&wanted, refusal);
         }
         // SAFETY: a handle and a place for the result.
         ok(unsafe { cvc_image_get_id(handle, &mut id) });
@@ -466,157 +503,5 @@ impl Runner {
             let form = Form::of_image_view(image.kind);
             self.add_view(to, view, image.memory, form);
         }
-    }
-
-    fn batch_form(capacity: i32) -> Form {
-        Form {
-            class: 100 + capacity as u16,
-            shape: 0,
-            bytes: batch_bytes(capacity),
-            slack: 0,
-            extents: [0; 4],
-        }
-    }
-
-    pub(super) fn new_batch(&mut self, thread: usize, [slot, capacity, name, _]: Numbers) {
-        let slot = usize::from(slot % BATCHES);
-        let capacity = CAPACITIES[usize::from(capacity) % CAPACITIES.len()];
-        if self.batches[slot].is_some() {
-            return;
-        }
-        let Ok(place) = self.consumer(name, 0, thread) else {
-            return;
-        };
-        let wanted = self.wanted(thread, 0, 0, &Self::batch_form(capacity), place);
-        let (cache, stream, mut handle) = (self.caches[0], Self::none_or(place), null_mut());
-        // SAFETY: a place for the result.
-        let made = self.call(thread, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
-            cvc_image_batch_create(cache, 0, capacity, stream, &mut handle)
-        });
-        if !made {
-            return self.refused(&wanted);
-        }
-        let memory = self.obtained(Self::batch_id(handle), &wanted);
-        self.batches[slot] = Some(Batch {
-            handle,
-            memory,
-            capacity,
-            images: Vec::new(),
-        });
-    }
-
-    fn batch_id(handle: cvc_image_batch_t) -> u64 {
-        let mut id = 0;
-        // SAFETY: a handle and a place for the result.
-        ok(unsafe { cvc_image_batch_get_id(handle, &mut id) });
-        id
-    }
-
-    pub(super) fn push(&mut self, thread: usize, [slot, image, ..]: Numbers) {
-        let image = self.images[usize::from(image % IMAGES)];
-        let slot = usize::from(slot % BATCHES);
-        let (Some(image), Some(batch)) = (image, &self.batches[slot]) else {
-            return;
-        };
-        if batch.images.len() as i32 >= batch.capacity {
-            return;
-        }
-        let (handle, images) = (batch.handle, [image.handle]);
-        // SAFETY: handles.
-        let pushed = self.call(thread, &[], || unsafe {
-            cvc_image_batch_push(handle, images.as_ptr(), 1)
-        });
-        if let (true, Some(batch)) = (pushed, &mut self.batches[slot]) {
-            batch.images.push((image.memory, image.kind));
-            self.references[image.memory] += 1;
-        }
-    }
-
-    pub(super) fn release_batch(&mut self, thread: usize, slot: u16) {
-        if let Some(batch) = self.batches[usize::from(slot % BATCHES)].take() {
-            // SAFETY: a handle, released once.
-            self.call(thread, &[], || unsafe {
-                cvc_image_batch_release(batch.handle)
-            });
-            for (image, _) in batch.images {
-                self.let_go(image, thread);
-            }
-            self.let_go(batch.memory, thread);
-        }
-    }
-
-    /// Each image by its code, into a batch from the cache: the batch first, then image by image.
-    pub(super) fn flip_batch(&mut self, thread: usize, [from, to, name, codes]: Numbers) {
-        let to = usize::from(to % BATCHES);
-        let source = self.batches[usize::from(from % BATCHES)].clone();
-        let codes = self
-            .usable(codes)
-            .filter(|t| t.form.shape == CODES && self.device_of(t) == 0);
-        let (Some(source), Some(codes), None) = (source, codes, &self.batches[to]) else {
-            return;
-        };
-        // After a fault the capacities of several new objects could not be told.
-        let lent = source.images.iter().any(|(image, _)| self.lent[*image]);
-        if lent || self.doubtful {
-            return;
-        }
-        let Some(place) = self.stream(name, 0, thread) else {
-            return;
-        };
-        let mut handle = null_mut();
-        // SAFETY: handles and a place for the result.
-        let made = self.call(thread, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
-            cvc_op_flip_var_shape_new(place.handle, source.handle, codes.handle, &mut handle)
-        });
-        let form = Self::batch_form(source.capacity);
-        let wanted = self.wanted(thread, 0, 0, &form, Some(place));
-        if !made {
-            // Some of the images may have been made: what they took is not followed.
-            self.model.exact = false;
-            self.refused(&wanted);
-            self.unsure = !self.fault_was_hit;
-            return;
-        }
-        let memory = self.obtained(Self::batch_id(handle), &wanted);
-        let mut images = Vec::new();
-        let mut accesses = vec![
-            (source.memory, false),
-            (memory, true),
-            (codes.memory, false),
-        ];
-        let values = self.values[codes.memory].clone();
-        for (place_in_batch, (image, kind)) in source.images.iter().enumerate() {
-            let form = Form::of_image(*kind);
-            let wanted = self.wanted(thread, 0, 0, &form, Some(place));
-            let (mut item, mut id) = (null_mut(), 0);
-            // SAFETY: handles and places for results; the reference goes at once.
-            unsafe {
-                ok(cvc_image_batch_get(
-                    handle,
-                    place_in_batch as i32,
-                    &mut item,
-                ));
-                ok(cvc_image_get_id(item, &mut id));
-                ok(cvc_image_release(item));
-            }
-            let made = self.obtained(id, &wanted);
-            accesses.extend([(*image, false), (made, true)]);
-            let code = values.as_ref().map(|codes| {
-                let bytes = &codes[place_in_batch * 4..][..4];
-                i32::from_le_bytes(bytes.try_into().expect("four bytes"))
-            });
-            let value = self.values[*image].as_ref().zip(code);
-            self.values[made] = value.map(|(value, code)| flipped(value, form.extents, code));
-            images.push((made, *kind));
-        }
-        if !images.is_empty() {
-            self.submitted(place, thread, &accesses);
-        }
-        self.batches[to] = Some(Batch {
-            handle,
-            memory,
-            capacity: source.capacity,
-            images,
-        });
     }
 }

@@ -324,4 +324,106 @@ impl Generator {
         }
         self.follow(&steps);
     }
+
+    /// A request on a captured stream, over the limit, while another stream's work is queued on what would fit.
+    fn capture_without_room(&mut self) {
+        let (stream, other) = (self.named_stream(true), self.stream());
+        let place = self.place();
+        if place >= FIRST_TENSOR_OF_DEVICE_1 {
+            return;
+        }
+        self.slots.tensors[place as usize] = Some(1);
+        let (small, usual) = (1, 4);
+        let limit = |limit| statement(What::SetLimit, [limit, 0, 0, 0], 0);
+        let create = |stream| statement(What::Create, [place, 1, stream, 0], 0);
+        let release = statement(What::ReleaseTensor, [place, 0, 0, 0], 0);
+        let begin = statement(What::BeginCapture, [stream, 0, 0, 0], 0);
+        self.follow(&[
+            release,
+            create(other),
+            limit(small),
+            statement(What::Upload, [place, other, 3, 0], 0),
+            release,
+            begin,
+            create(stream),
+            statement(What::EndCapture, [stream, 0, 0, 0], 0),
+            release,
+            create(stream),
+            statement(What::Fill, [place, stream, 0, 0], 0),
+            limit(usual),
+        ]);
+    }
+
+    /// A capture with steps inside that it refuses, that join it or have nothing to do with it; and after its end a use of what
+    /// a stream in it may be thought to have waited for.
+    pub(super) fn of_captures(&mut self) {
+        if self.random.below(4) == 0 {
+            return self.capture_without_room();
+        }
+        let other = self.stream();
+        let stream = match self.random.below(12) {
+            0 => STREAM_OF_DEVICE_1,
+            _ => self.named_stream(true),
+        };
+        let (tensor, place) = (self.tensor(), self.place());
+        let (thread, event) = (self.any_thread(), self.random.below(EVENTS));
+        let kind = self.random.of(self.style.kinds);
+        let mut steps = Vec::new();
+        if self.random.below(2) == 0 {
+            steps.push(statement(What::Upload, [tensor, stream, 11, 0], 0));
+        }
+        steps.push(statement(What::BeginCapture, [stream, 0, 0, 0], thread));
+        for _ in 0..3 + self.random.below(6) {
+            let (what, numbers) = match self.random.below(24) {
+                0..=1 => (What::RecordEvent, [event, stream, 0, 0]),
+                2..=3 => (What::WaitEvent, [event, other, 0, 0]),
+                4 => (What::WaitEvent, [event, stream, 0, 0]),
+                5..=6 => (What::WaitStream, [other, stream, 0, 0]),
+                7 => (What::WaitStream, [stream, other, 0, 0]),
+                8 => (What::QueryEvent, [event, 0, 0, 0]),
+                9 => (What::SyncEvent, [event, 0, 0, 0]),
+                10..=11 => (What::Create, [place, kind, stream, 2]),
+                12 => (What::Fill, [tensor, other, 0, 0]),
+                13 => (What::Flip, [tensor, stream, 1, 0]),
+                14 => (What::QueryStream, [other, 0, 0, 0]),
+                15 => (What::BeginCapture, [other, 0, 0, 0]),
+                16 if self.style.raw => match self.random.below(4) {
+                    0 => (What::FreeAfterEvent, [self.raw(true), event, 0, 0]),
+                    1 => (What::Free, [self.raw(true), stream, 0, 0]),
+                    2 => (What::RecordStream, [self.raw(true), stream, 0, 0]),
+                    _ => (What::Alloc, [self.raw(false), kind % 8, stream, 0]),
+                },
+                17 if self.random.below(2) == 0 => {
+                    let device = u16::from(stream == STREAM_OF_DEVICE_1);
+                    (What::SyncDevice, [device, 0, 0, 0])
+                }
+                _ => {
+                    let step = self.plain_step(thread);
+                    (step.what, step.numbers)
+                }
+            };
+            let on = self.any_thread();
+            steps.push(statement(
+                what,
+                numbers,
+                if what == What::EndThread { 1 } else { on },
+            ));
+        }
+        for name in [stream, other] {
+            steps.push(statement(What::EndCapture, [name, 0, 0, 0], thread));
+        }
+        match self.random.below(3) {
+            0 => steps.push(statement(What::Download, [tensor, other, 0, 0], 0)),
+            1 => {
+                self.slots.tensors[tensor as usize] = None;
+                steps.extend([
+                    statement(What::ReleaseTensor, [tensor, 0, 0, 0], 0),
+                    statement(What::Create, [tensor, kind, other, 0], 0),
+                    statement(What::Fill, [tensor, other, 0, 0], 0),
+                ]);
+            }
+            _ => {}
+        }
+        self.follow(&steps);
+    }
 }

@@ -20,6 +20,7 @@ static cvc_event_t events[2];
 static cvc_tensor_t tensors[16];
 static cvc_image_t images[4];
 static cvc_image_batch_t batches[3];
+static cvc_tensor_batch_t tensor_batches[3];
 static void *exports[3];
 static void *memories[6];
 static cvc_cache_t cache_of[6];
@@ -65,6 +66,44 @@ static cvc_tensor_desc_t desc(int rank, int64_t a, int64_t b, int64_t c, int64_t
 static void new_tensor(int slot, cvc_tensor_desc_t desc, int consumer, int cache, int used) {
   ok(cvc_tensor_create(own_cache(cache), &desc, stream(consumer), &tensors[slot]));
   if (used && consumer != 14) ok(cvc_tensor_end_access(tensors[slot], stream(consumer), CVC_ACCESS_WRITE));
+}
+
+/* Memory of the program's own, on the host backend any that it has. */
+static unsigned char pieces[4][25600];
+static int told[4];
+
+static void owner_hears(void *piece) { told[(unsigned char(*)[25600])piece - pieces]++; }
+
+/* Around memory that the host, or else work on the stream, has written. */
+static void wrap(int slot, int piece, cvc_tensor_desc_t desc, int64_t element, int producer, int cache, int keep_shells) {
+  cvc_tensor_data_t data;
+  int64_t stride = element;
+  memset(&data, 0, sizeof data);
+  data.struct_size = sizeof data;
+  data.device = desc.device;
+  data.rank = desc.rank;
+  for (int i = desc.rank - 1; i >= 0; i--) {
+    data.shape[i] = desc.shape[i];
+    data.strides[i] = stride;
+    stride *= desc.shape[i];
+  }
+  data.dtype = desc.dtype;
+  memcpy(data.layout, desc.layout, sizeof data.layout);
+  data.flags = keep_shells ? CVC_WRAP_KEEP_SHELLS : 0;
+  data.data = pieces[piece];
+  if (producer != 14) own_work(stream(producer), data.data, (size_t)stride, 1);
+  ok(cvc_tensor_wrap(own_cache(cache), &data, owner_hears, data.data, stream(producer), &tensors[slot]));
+}
+
+static void get_tensor(int batch, int index, int slot) {
+  ok(cvc_tensor_batch_get(tensor_batches[batch], index, &tensors[slot]));
+}
+
+static void write_records(int batch, int name) {
+  cvc_tensor_batch_data_t data;
+  memset(&data, 0, sizeof data);
+  data.struct_size = sizeof data;
+  ok(cvc_tensor_batch_get_data(tensor_batches[batch], stream(name), &data));
 }
 
 static void view(int to, int from, cvc_tensor_desc_t desc) { ok(cvc_tensor_reshape(tensors[from], &desc, &tensors[to])); }
@@ -147,6 +186,7 @@ static void host_step(uint64_t number) {
 
 static void settle(void) {
   ok(cvc_host_fault_clear());
+  for (int i = 0; i < 12; i++) cvc_host_capture_end(streams[i]);
   for (int device = 0; device < 2; device++) ok(cvc_device_synchronize(device, -1));
   for (int device = 0; device < 2; device++) ok(cvc_cache_clear(caches[0], device, CVC_SCOPE_GLOBAL));
 }
@@ -163,6 +203,7 @@ static void look(void) {
            (unsigned long long)now.pending_bytes, (unsigned long long)now.unindexed_bytes,
            (unsigned long long)now.driver_bytes);
   }
+  printf("owners of wraps told: %d %d %d %d\n", told[0], told[1], told[2], told[3]);
   ok(cvc_host_race_report(text, sizeof text, NULL));
   fputs(text, stdout);
 }
@@ -215,7 +256,8 @@ static void begin(void) {
   setenv("CVC_BACKEND", "host", 1);
   setenv("CVC_HOST_DEVICES", "2", 1);
   setenv("CVC_HOST_MEMORY", "256K", 1);
-  ok(cvc_backend_instrument(CVC_INSTRUMENT_STEPPED | CVC_INSTRUMENT_RACE_CHECK | CVC_INSTRUMENT_FAULTS));
+  ok(cvc_backend_instrument(CVC_INSTRUMENT_STEPPED | CVC_INSTRUMENT_RACE_CHECK | CVC_INSTRUMENT_FAULTS |
+                            CVC_INSTRUMENT_CAPTURES));
   ok(cvc_cache_default(&caches[cache_count++]));
   for (int device = 0; device < 2; device++) ok(cvc_cache_set_limit(caches[0], device, 65536));
   for (int event = 0; event < 2; event++) ok(cvc_event_create(0, 0, &events[event]));
@@ -224,7 +266,7 @@ static void begin(void) {
 /* Each is used by some programs only. */
 void *const uses[] = {(void *)own_cache, (void *)new_tensor, (void *)view, (void *)new_image, (void *)upload,
                       (void *)download, (void *)launch, (void *)export, (void *)end_export, (void *)new_cache,
-                      (void *)host_step, (void *)settle, (void *)desc, (void *)alloc, (void *)work, (void *)on_thread, (void *)end_thread};
+                      (void *)host_step, (void *)settle, (void *)wrap, (void *)get_tensor, (void *)write_records, (void *)desc, (void *)alloc, (void *)work, (void *)on_thread, (void *)end_thread};
 "#;
 
 fn desc(kind: u16, device: bool, with_n: bool) -> String {
@@ -247,6 +289,7 @@ fn desc(kind: u16, device: bool, with_n: bool) -> String {
 struct Known {
     tensors: [u16; TENSORS as usize],
     images: [u16; IMAGES as usize],
+    tensor_batches: [Vec<u16>; BATCHES as usize],
     streams: [u16; STREAMS as usize],
     raws: [usize; RAWS as usize],
 }
@@ -329,7 +372,64 @@ impl Known {
             What::FlipBatch => format!(
                 "ok(cvc_op_flip_var_shape_new(stream({c}), batches[{a}], tensors[{d}], &batches[{b}]));"
             ),
+            What::Wrap
+            | What::NewTensorBatch
+            | What::PushTensor
+            | What::SetTensor
+            | What::GetTensor
+            | What::PopTensors
+            | What::ClearTensors
+            | What::WriteRecords
+            | What::ReleaseTensorBatch => self.statement_of_wraps_and_batches(step),
             _ => self.other_statement(step),
+        }
+    }
+
+    fn statement_of_wraps_and_batches(&mut self, step: &Step) -> String {
+        let [a, b, c, d] = step.numbers;
+        match step.what {
+            What::Wrap => {
+                self.tensors[usize::from(a)] = b;
+                let of = &TENSOR_KINDS[usize::from(b)];
+                let desc = desc(b, a >= FIRST_TENSOR_OF_DEVICE_1, false);
+                let volume = of.shape.iter().product::<i64>() as usize;
+                let element = of.extents.iter().product::<usize>() / volume;
+                let (cache, keeps_shells, piece) = (d % 2, d / 2 % 2, d / 4 % PIECES);
+                format!("wrap({a}, {piece}, {desc}, {element}, {c}, {cache}, {keeps_shells});")
+            }
+            What::NewTensorBatch => {
+                let capacity = CAPACITIES[usize::from(b) % CAPACITIES.len()];
+                format!("ok(cvc_tensor_batch_create(caches[0], 0, {capacity}, stream({c}), &tensor_batches[{a}]));")
+            }
+            What::PushTensor => {
+                self.tensor_batches[usize::from(a)].push(self.tensors[usize::from(b)]);
+                format!("ok(cvc_tensor_batch_push(tensor_batches[{a}], &tensors[{b}], 1));")
+            }
+            What::SetTensor => {
+                format!(
+                    "ok(cvc_tensor_batch_set(tensor_batches[{a}], {}, tensors[{c}]));",
+                    b % 4
+                )
+            }
+            What::GetTensor => {
+                let member = self.tensor_batches[usize::from(a)].get(usize::from(b % 4));
+                self.tensors[usize::from(c)] = member.copied().unwrap_or(0);
+                format!("get_tensor({a}, {}, {c});", b % 4)
+            }
+            What::PopTensors => {
+                let members = &mut self.tensor_batches[usize::from(a)];
+                members.truncate(members.len().saturating_sub(usize::from(b % 3)));
+                format!("ok(cvc_tensor_batch_pop(tensor_batches[{a}], {}));", b % 3)
+            }
+            What::ClearTensors => {
+                self.tensor_batches[usize::from(a)].clear();
+                format!("ok(cvc_tensor_batch_clear(tensor_batches[{a}]));")
+            }
+            What::WriteRecords => format!("write_records({a}, {b});"),
+            _ => {
+                self.tensor_batches[usize::from(a)].clear();
+                format!("ok(cvc_tensor_batch_release(tensor_batches[{a}]));")
+            }
         }
     }
 
@@ -397,6 +497,8 @@ impl Known {
             What::SyncEvent => format!("ok(cvc_event_synchronize(events[{a}], -1));"),
             What::QueryStream => format!("ok(cvc_stream_query(stream({a})));"),
             What::SyncStream => format!("ok(cvc_stream_synchronize(stream({a}), -1));"),
+            What::BeginCapture => format!("ok(cvc_host_capture_begin(stream({a})));"),
+            What::EndCapture => format!("ok(cvc_host_capture_end(stream({a})));"),
             What::SyncDevice => format!("ok(cvc_device_synchronize({device}, -1));"),
             What::SyncCache => format!("ok(cvc_cache_synchronize(own_cache({a}), {}, -1));", b % 2),
             What::SetLimit => {

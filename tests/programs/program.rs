@@ -22,6 +22,8 @@ pub const BATCHES: u16 = 3;
 pub const RAWS: u16 = 6;
 /// The one in this slot is on device 1, the others on device 0.
 pub const RAW_OF_DEVICE_1: u16 = 5;
+/// Pieces of memory of the program's own, for wraps.
+pub const PIECES: u16 = 4;
 pub const THREADS: u16 = 4;
 
 macro_rules! kinds {
@@ -52,6 +54,7 @@ kinds! {
     EndStream "end_stream" 1
     Register "register" 1
     Create "create" 4
+    Wrap "wrap" 4
     ReleaseTensor "release_tensor" 1
     View "view" 3
     Upload "upload" 3
@@ -70,6 +73,14 @@ kinds! {
     Push "push" 2
     ReleaseBatch "release_batch" 1
     FlipBatch "flip_batch" 4
+    NewTensorBatch "new_tensor_batch" 3
+    PushTensor "push_tensor" 2
+    SetTensor "set_tensor" 3
+    GetTensor "get_tensor" 3
+    PopTensors "pop_tensors" 2
+    ClearTensors "clear_tensors" 1
+    WriteRecords "write_records" 2
+    ReleaseTensorBatch "release_tensor_batch" 1
     Alloc "alloc" 4
     Work "work" 4
     RecordStream "record_stream" 2
@@ -82,6 +93,8 @@ kinds! {
     SyncEvent "sync_event" 1
     QueryStream "query_stream" 1
     SyncStream "sync_stream" 1
+    BeginCapture "begin_capture" 1
+    EndCapture "end_capture" 1
     SyncDevice "sync_device" 1
     SyncCache "sync_cache" 2
     SetLimit "set_limit" 3
@@ -259,9 +272,13 @@ pub const RAW_KINDS: [RawKind; 8] = [
 /// Capacities of batches; each is a class of its own.
 pub const CAPACITIES: [i32; 2] = [2, 4];
 
-/// The bytes of the records of a batch.
+/// The bytes of the records of a batch of images, and of one of tensors.
 pub fn batch_bytes(capacity: i32) -> u64 {
     capacity as u64 * 160
+}
+
+pub fn tensor_batch_bytes(capacity: i32) -> u64 {
+    capacity as u64 * 256
 }
 
 pub const LIMITS: [i64; 6] = [0, 2048, 10_000, 40_000, 1 << 16, 1 << 20];

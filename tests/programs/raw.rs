@@ -8,6 +8,7 @@ use cvc::object::memory_id;
 use cvc::timeline::Stream;
 
 use super::c_interface::*;
+use super::captures::Refusal;
 use super::happens_before::Recorded;
 use super::model::*;
 use super::program::*;
@@ -179,8 +180,9 @@ impl Runner {
         let wanted = self.wanted(thread, cache, device, &Form::of_raw(kind), place);
         let (handle, stream) = (self.caches[cache], Self::none_or(place));
         let mut pointer = null_mut();
+        let refusal = self.request_refusal(place);
         // SAFETY: a place for the result.
-        let made = self.call(thread, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
+        let made = self.call_as(thread, refusal, &[CVC_STATUS_OUT_OF_MEMORY], || unsafe {
             cvc_mem_alloc(
                 handle,
                 device as i32,
@@ -191,7 +193,7 @@ impl Runner {
             )
         });
         if !made {
-            return self.refused(&wanted);
+            return self.not_made(&wanted, refusal);
         }
         let pointer = pointer.expose_provenance();
         let id = memory_id(pointer as u64).expect("it was just given");
@@ -249,6 +251,10 @@ impl Runner {
             let Some(other) = self.same_stream(name, life, device, thread) else {
                 return false;
             };
+            // It would join the capture.
+            if self.captures.refuse(life) {
+                return false;
+            }
             if !self.wait_for_stream(thread, place, other) {
                 return false;
             }
@@ -266,6 +272,10 @@ impl Runner {
         let Some(place) = self.stream(name, device, thread) else {
             return;
         };
+        // It would go into the graph, which is never run.
+        if self.captures.refuse(place.life) {
+            return;
+        }
         // Another thread that frees the memory could not name it.
         let named = name != PER_THREAD || self.hold(thread, slot, place);
         if !named || !self.order_work(slot, place, write, thread) {
@@ -274,13 +284,9 @@ impl Runner {
         let Some(raw) = &mut self.raws[slot] else {
             return;
         };
-        let of = |first: u8| {
-            let values = (0..bytes).map(|index| first.wrapping_add((index % 251) as u8));
-            values.collect::<Vec<u8>>()
-        };
         let (first, pointer) = (first as u8, raw.pointer as u64);
         let mut buffer = match write {
-            true => of(first).into_boxed_slice(),
+            true => counted_from(first, bytes).into_boxed_slice(),
             false => vec![0; bytes].into_boxed_slice(),
         };
         let host = buffer.as_mut_ptr().expose_provenance() as u64;
@@ -288,31 +294,17 @@ impl Runner {
             true => (CopyKind::HostToDevice, host, pointer),
             false => (CopyKind::DeviceToHost, pointer, host),
         };
-        let copy = Copy2d {
-            kind,
-            src,
-            src_pitch: bytes as u64,
-            dst,
-            dst_pitch: bytes as u64,
-            width: bytes as u64,
-            height: 1,
-        };
-        let values = raw.first.filter(|_| !write).map(of);
-        let handle = place.handle as usize;
-        let queued = self.threads.on(thread, || {
-            let backend = backend::current().expect("it has started");
-            backend.copy_2d(device as i32, handle, &copy)
-        });
-        self.look_for_a_fault();
-        assert!(queued.is_ok() || self.fault_was_hit, "{queued:?}");
+        let first_read = raw.first.filter(|_| !write);
+        let values = first_read.map(|first| counted_from(first, bytes));
+        let queued = self.own_copy(thread, place, kind, [src, dst], bytes);
         let number = self.count_on();
         let Some(raw) = &mut self.raws[slot] else {
             return;
         };
         if write {
-            raw.first = queued.is_ok().then_some(first);
+            raw.first = queued.then_some(first);
         }
-        match values.filter(|_| queued.is_ok()) {
+        match values.filter(|_| queued) {
             Some(values) => self.downloads.push(Download {
                 device,
                 got: buffer,
@@ -320,7 +312,7 @@ impl Runner {
             }),
             None => self.sources.push(buffer),
         }
-        if queued.is_ok() {
+        if queued {
             raw.uses.push(Use {
                 life: place.life,
                 name,
@@ -330,6 +322,34 @@ impl Runner {
                 before: Vec::new(),
             });
         }
+    }
+
+    /// Work of the program's own, past the library. Whether it was queued.
+    pub(super) fn own_copy(
+        &mut self,
+        thread: usize,
+        place: Place,
+        kind: CopyKind,
+        [src, dst]: [u64; 2],
+        bytes: usize,
+    ) -> bool {
+        let copy = Copy2d {
+            kind,
+            src,
+            src_pitch: bytes as u64,
+            dst,
+            dst_pitch: bytes as u64,
+            width: bytes as u64,
+            height: 1,
+        };
+        let (device, handle) = (place.pointer.device(), place.handle as usize);
+        let queued = self.threads.on(thread, || {
+            let backend = backend::current().expect("it has started");
+            backend.copy_2d(device, handle, &copy)
+        });
+        self.look_for_a_fault();
+        assert!(queued.is_ok() || self.fault_was_hit, "{queued:?}");
+        queued.is_ok()
     }
 
     /// Names the stream, once.
@@ -345,8 +365,9 @@ impl Runner {
             return false;
         }
         let (cache, pointer) = (raw.cache, raw.pointer);
+        let refusal = Refusal::when(self.captures.refuse(place.life));
         // SAFETY: handles.
-        let done = self.call(thread, &[], || unsafe {
+        let done = self.call_as(thread, refusal, &[], || unsafe {
             cvc_mem_record_stream(cache, memory(pointer), place.handle)
         });
         if let (true, Some(raw)) = (done, &mut self.raws[slot]) {
@@ -423,8 +444,9 @@ impl Runner {
             return;
         };
         let stream = Self::none_or(place);
+        let refusal = self.free_refusal(thread, slot, place, None);
         // SAFETY: handles.
-        let done = self.call(thread, &[], || unsafe {
+        let done = self.call_as(thread, refusal, &[], || unsafe {
             cvc_mem_free(cache, memory(pointer), stream)
         });
         if let Some(raw) = self.raws[slot].take_if(|_| done) {
@@ -438,8 +460,42 @@ impl Runner {
         }
     }
 
+    /// Whether a free is refused: it would have to record an event on a stream that captures. For another thread's own stream
+    /// the legacy stream stands in.
+    fn free_refusal(
+        &self,
+        thread: usize,
+        slot: usize,
+        place: Option<Place>,
+        event: Option<usize>,
+    ) -> Refusal {
+        let mark = event.and_then(|event| self.marks[event].as_ref());
+        let held = self.raws[slot].iter().flat_map(|raw| &raw.held);
+        let held = held.filter(|held| !mark.is_some_and(|mark| mark.is_of(held)));
+        let mut lives = held.map(|held| held.life);
+        let of_others = |life: Life| {
+            let mut threads = self.thread_lives.iter().enumerate();
+            threads.any(|(other, own)| other != thread && *own == life && self.threads.runs(other))
+        };
+        let captures = |life: Life| {
+            self.captures.refuse(life) || (of_others(life) && self.captures.bar_legacy())
+        };
+        let named = place.is_some_and(|place| self.captures.refuse(place.life));
+        Refusal::when(named || lives.any(captures))
+    }
+
     fn free_after_event(&mut self, thread: usize, [slot, event, ..]: Numbers) {
         let (slot, event) = (usize::from(slot % RAWS), usize::from(event % EVENTS));
+        let of_device_0 = self.raws[slot].as_ref().filter(|raw| raw.device == 0);
+        if let (Some(raw), Some(_)) = (of_device_0, self.captures.records[event]) {
+            let (cache, pointer, handle) = (raw.cache, raw.pointer, self.events[event]);
+            // SAFETY: handles.
+            let freed = self.call(thread, &[CVC_STATUS_INVALID_EVENT], || unsafe {
+                cvc_mem_free_after_event(cache, memory(pointer), handle)
+            });
+            assert!(!freed, "a record in a capture stands for nothing outside");
+            return;
+        }
         let (Some(raw), Some(_)) = (&self.raws[slot], &self.marks[event]) else {
             return;
         };
@@ -450,8 +506,9 @@ impl Runner {
         if !self.name_the_rest(thread, slot, None, Some(event)) {
             return;
         }
+        let refusal = self.free_refusal(thread, slot, None, Some(event));
         // SAFETY: handles.
-        let done = self.call(thread, &[], || unsafe {
+        let done = self.call_as(thread, refusal, &[], || unsafe {
             cvc_mem_free_after_event(cache, memory(pointer), handle)
         });
         if let Some(raw) = self.raws[slot].take_if(|_| done) {

@@ -9,6 +9,7 @@ use cvc::backend::StreamHandle;
 use cvc::timeline::{self, Stream};
 
 use super::c_interface::*;
+use super::captures::{Captures, Refusal};
 use super::choice::{Reuse, Wanted};
 use super::happens_before::Recorded;
 use super::look::*;
@@ -17,6 +18,7 @@ use super::program::*;
 use super::raw::{Mark, Raw};
 use super::slots::*;
 use super::threads::Threads;
+use super::wraps::Pieces;
 
 /// Bytes of each device: enough for most programs, and little enough to run out.
 pub(super) const DEVICE_BYTES: u64 = 256 << 10;
@@ -29,7 +31,12 @@ pub fn start_backend() {
     BEGIN.call_once(|| {
         std::env::set_var("CVC_HOST_MEMORY", DEVICE_BYTES.to_string());
         std::env::set_var("CVC_HOST_DEVICES", "2");
-        start(CVC_INSTRUMENT_STEPPED | CVC_INSTRUMENT_RACE_CHECK | CVC_INSTRUMENT_FAULTS);
+        start(
+            CVC_INSTRUMENT_STEPPED
+                | CVC_INSTRUMENT_RACE_CHECK
+                | CVC_INSTRUMENT_FAULTS
+                | CVC_INSTRUMENT_CAPTURES,
+        );
     });
 }
 
@@ -51,6 +58,9 @@ pub struct Runner {
     pub(super) batches: [Option<Batch>; BATCHES as usize],
     pub(super) exports: [Option<Export>; EXPORTS as usize],
     pub(super) raws: [Option<Raw>; RAWS as usize],
+    pub(super) tensor_batches: [Option<TensorBatch>; BATCHES as usize],
+    pub(super) pieces: Pieces,
+    pub(super) captures: Captures,
     pub(super) marks: [Option<Mark>; EVENTS as usize],
     /// Of the program's own order: see `count_on`.
     pub(super) now: u64,
@@ -105,6 +115,9 @@ impl Runner {
             batches: Default::default(),
             exports: Default::default(),
             raws: Default::default(),
+            tensor_batches: Default::default(),
+            pieces: Pieces::default(),
+            captures: Captures::default(),
             marks: Default::default(),
             now: 0,
             lives: LIFE_OF_LEGACY,
@@ -221,6 +234,17 @@ impl Runner {
         allowed: &[i32],
         job: impl FnOnce() -> i32,
     ) -> bool {
+        self.call_as(thread, Refusal::Never, allowed, job)
+    }
+
+    /// `call`, of which is known whether captures refuse it.
+    pub(super) fn call_as(
+        &mut self,
+        thread: usize,
+        refusal: Refusal,
+        allowed: &[i32],
+        job: impl FnOnce() -> i32,
+    ) -> bool {
         let (status, text) = self.threads.on(thread, || {
             let status = job();
             let failed = status != CVC_STATUS_OK;
@@ -231,6 +255,14 @@ impl Runner {
         // Work whose event could not be recorded is in the way of whoever has to wait for it.
         let in_the_way = self.doubtful && status == CVC_STATUS_INVALID_STREAM;
         let may_fail = self.fault_was_hit || in_the_way || allowed.contains(&status);
+        if refusal == Refusal::Surely && !self.fault_was_hit {
+            assert_eq!(status, CVC_STATUS_CAPTURING, "beside a capture: {text}");
+        }
+        if status == CVC_STATUS_CAPTURING && refusal != Refusal::Never {
+            self.tally.refused_for_captures += 1;
+            self.tally.refused_to_wait += u64::from(refusal == Refusal::Perhaps);
+            return false;
+        }
         if status == CVC_STATUS_OK || may_fail {
             return status == CVC_STATUS_OK;
         }
@@ -271,6 +303,9 @@ impl Runner {
                 if named.device != device {
                     return None;
                 }
+                if self.captures.is_unknown(named.life) {
+                    return self.place_as_before(name, device, named);
+                }
                 (named.handle, named.life)
             }
         };
@@ -299,6 +334,18 @@ impl Runner {
         })
     }
 
+    /// Somebody else's stream while it captures: the library does not know it then.
+    fn place_as_before(&self, name: u16, device: usize, named: &NamedStream) -> Option<Place> {
+        let stream = *self.known_as.get(&(name, 0, device))?;
+        Some(Place {
+            handle: std::ptr::without_provenance_mut(named.handle),
+            stream,
+            pointer: self.pointers[stream],
+            life: named.life,
+            name,
+        })
+    }
+
     /// The end of a stream that is held is numbered too, and its event covers that.
     pub(super) fn note_end(&mut self, name: u16) {
         for ((known, ..), stream) in &self.known_as {
@@ -315,6 +362,39 @@ impl Runner {
     pub(super) fn see(&mut self) {
         for (seen, pointer) in self.model.seen.iter_mut().zip(&self.pointers) {
             *seen = pointer.completed();
+        }
+    }
+
+    /// Makes a call that queues work on `place`, which reads and writes these. `None`: a capture refused it, and nothing has
+    /// changed. Else whether all was queued.
+    pub(super) fn submit(
+        &mut self,
+        thread: usize,
+        place: Place,
+        accesses: &[(MemoryId, bool)],
+        job: impl FnOnce() -> i32,
+    ) -> Option<bool> {
+        let refusal = self.refusal_of(place, accesses);
+        let whole = self.call_as(thread, refusal, &[], job);
+        if self.last_status == CVC_STATUS_CAPTURING {
+            self.half_begin(place, accesses, refusal);
+            return None;
+        }
+        self.submitted(place, thread, accesses);
+        Some(whole)
+    }
+
+    /// A call was refused: where it had to wait for several streams it may have waited for some.
+    pub(super) fn half_begin(
+        &mut self,
+        place: Place,
+        accesses: &[(MemoryId, bool)],
+        refusal: Refusal,
+    ) {
+        if refusal == Refusal::Perhaps {
+            for (memory, write) in accesses {
+                self.model.half_begin_access(*memory, place.stream, *write);
+            }
         }
     }
 
@@ -351,6 +431,7 @@ impl Runner {
 
     /// The library gave an object, with this id: memory that it kept, or new memory.
     pub(super) fn obtained(&mut self, id: u64, wanted: &Wanted) -> MemoryId {
+        self.unsure |= self.model.exact && self.model.fails_to_wait(wanted);
         let known = self.ids.get(&id).copied();
         let memory = match known {
             Some(memory) => {
@@ -369,16 +450,22 @@ impl Runner {
                 let memory = self.judged(judged);
                 self.learn_capacity(memory);
                 self.ids.insert(id, memory);
-                self.values.push(None);
-                self.references.push(0);
-                self.addresses.push(None);
-                self.lent.push(false);
+                assert!(!self.pieces.has_wrap_of(id), "a wrap was given out");
+                self.new_memory(None);
                 memory
             }
         };
         self.values[memory] = None;
         self.references[memory] = 1;
         memory
+    }
+
+    /// The model has one memory more, which somebody observes.
+    pub(super) fn new_memory(&mut self, values: Option<Vec<u8>>) {
+        self.values.push(values);
+        self.references.push(1);
+        self.addresses.push(None);
+        self.lent.push(false);
     }
 
     /// A call that failed by a fault may have left memory behind that nobody saw; what it holds, the account tells.
@@ -412,6 +499,7 @@ impl Runner {
     pub(super) fn refused(&mut self, wanted: &Wanted) {
         if !self.doubtful {
             self.tally.out_of_memory += 1;
+            self.unsure |= self.model.exact && self.model.fails_to_wait(wanted);
             let judged = self.model.refused(wanted);
             self.judged(judged);
             if self.model.exact {
@@ -452,7 +540,17 @@ impl Runner {
             bytes: form.bytes,
             slack: form.slack,
             stream: place.map(|place| place.stream),
+            waiting: self.waiting_of(place),
         }
+    }
+
+    /// A request on a stream that nobody knows now is refused, other ones are not: they take no part in a capture.
+    pub(super) fn request_refusal(&mut self, place: Option<Place>) -> Refusal {
+        let lives = place.map(|place| place.life);
+        let captures = lives.is_some_and(|life| self.captures.has(life));
+        let is_unknown = lives.is_some_and(|life| self.captures.is_unknown(life));
+        self.tally.requests_in_captures += u64::from(captures && !is_unknown);
+        Refusal::when(is_unknown)
     }
 
     pub(super) fn tensor_id(&self, handle: cvc_tensor_t) -> u64 {
@@ -494,6 +592,7 @@ impl Runner {
                 ok(unsafe { cvc_host_step_all(&mut steps) });
             }
             What::Create => self.create(thread, numbers),
+            What::Wrap => self.wrap(thread, numbers),
             What::ReleaseTensor => self.release_tensor(thread, numbers[0]),
             What::View => self.view(thread, numbers),
             What::Upload => self.upload(thread, numbers),
@@ -512,6 +611,16 @@ impl Runner {
             What::Push => self.push(thread, numbers),
             What::ReleaseBatch => self.release_batch(thread, numbers[0]),
             What::FlipBatch => self.flip_batch(thread, numbers),
+            What::NewTensorBatch => self.new_tensor_batch(thread, numbers),
+            What::PushTensor => self.push_tensor(thread, numbers),
+            What::SetTensor => self.set_tensor(thread, numbers),
+            What::GetTensor => self.get_tensor(thread, numbers),
+            What::PopTensors => self.pop_tensors(thread, numbers),
+            What::ClearTensors => self.clear_tensors(thread, numbers[0]),
+            What::WriteRecords => self.write_records(thread, numbers),
+            What::ReleaseTensorBatch => self.release_tensor_batch(thread, numbers[0]),
+            What::BeginCapture => self.begin_capture(thread, numbers[0]),
+            What::EndCapture => self.end_capture(thread, numbers[0]),
             What::Alloc | What::Work | What::RecordStream | What::Free | What::FreeAfterEvent => {
                 self.raw_step(thread, step.what, numbers)
             }

@@ -24,6 +24,8 @@ pub(super) struct NamedStream {
     pub(super) life: Life,
     pub(super) device: usize,
     pub(super) origin: Origin,
+    /// It orders with the legacy stream.
+    pub(super) is_blocking: bool,
 }
 
 /// What a tensor is at present.
@@ -94,6 +96,15 @@ impl Form {
     pub(super) fn value_bytes(&self) -> usize {
         self.extents.iter().product()
     }
+
+    /// Values that begin with `first`; of a tensor of flip codes, codes.
+    pub(super) fn values_from(&self, first: u16) -> Vec<u8> {
+        if self.shape == CODES {
+            let codes = (0..4).map(|index| i32::from((first + index) % 4) - 1);
+            return codes.flat_map(i32::to_le_bytes).collect();
+        }
+        counted_from(first as u8, self.value_bytes())
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -101,7 +112,8 @@ pub(super) struct Tensor {
     pub(super) handle: cvc_tensor_t,
     pub(super) memory: MemoryId,
     pub(super) form: Form,
-    pub(super) view: bool,
+    /// The number of the view that it is.
+    pub(super) view: Option<u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -119,6 +131,15 @@ pub(super) struct Batch {
     pub(super) images: Vec<(MemoryId, u16)>,
 }
 
+pub(super) struct TensorBatch {
+    pub(super) handle: cvc_tensor_batch_t,
+    pub(super) memory: MemoryId,
+    pub(super) capacity: i32,
+    pub(super) tensors: Vec<Tensor>,
+    /// Where its records were written last, and what they say.
+    pub(super) records: Option<(u64, Vec<u64>)>,
+}
+
 pub(super) struct Export {
     pub(super) managed: *mut c_void,
     pub(super) memory: MemoryId,
@@ -126,7 +147,7 @@ pub(super) struct Export {
     pub(super) consumer: Option<Place>,
     pub(super) lends: bool,
     /// Where a view was exported, which lives as long.
-    pub(super) view: Option<cvc_tensor_t>,
+    pub(super) view: Option<u64>,
 }
 
 pub(super) struct Download {
@@ -179,6 +200,12 @@ pub(super) fn desc_of(
     };
     text(&mut desc.layout, layout);
     desc
+}
+
+/// Bytes that count up from `first`.
+pub(super) fn counted_from(first: u8, length: usize) -> Vec<u8> {
+    let values = (0..length).map(|index| first.wrapping_add((index % 251) as u8));
+    values.collect()
 }
 
 /// What a flip gives: 0 turns rows about, 1 columns, -1 both, any other code copies.

@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 use cvc::backend;
 
 use super::c_interface::*;
+use super::captures::Refusal;
 use super::look::*;
 use super::print::fault_status;
 use super::program::*;
@@ -25,18 +26,7 @@ impl Runner {
             What::WaitStream => self.wait_stream(thread, numbers),
             What::RecordEvent => self.record_event(thread, numbers),
             What::WaitEvent => self.wait_event(thread, numbers),
-            What::QueryEvent => {
-                let event = self.events[usize::from(numbers[0] % EVENTS)];
-                // SAFETY: a handle.
-                self.call(thread, &[CVC_STATUS_NOT_READY], || unsafe {
-                    cvc_event_query(event)
-                });
-            }
-            What::SyncEvent => {
-                let event = self.events[usize::from(numbers[0] % EVENTS)];
-                // SAFETY: a handle.
-                self.call(thread, &[], || unsafe { cvc_event_synchronize(event, -1) });
-            }
+            What::QueryEvent | What::SyncEvent => self.ask_event(thread, what, numbers[0]),
             What::QueryStream | What::SyncStream => self.ask_stream(thread, what, numbers[0]),
             What::SyncDevice => self.sync_device(thread, device),
             What::SyncCache => self.sync_cache(thread, numbers),
@@ -106,6 +96,7 @@ impl Runner {
             life,
             device,
             origin,
+            is_blocking: blocking,
         });
     }
 
@@ -125,7 +116,8 @@ impl Runner {
         };
         let (handle, device, origin) = (stream.handle, stream.device, stream.origin);
         let (life, held) = (stream.life, self.is_held(stream));
-        if self.is_kept_for_memory(slot, false) {
+        // A capture keeps its streams.
+        if self.captures.has(life) || self.is_kept_for_memory(slot, false) {
             return;
         }
         let native = std::ptr::without_provenance_mut(handle);
@@ -167,6 +159,9 @@ impl Runner {
         let Some(stream) = &self.streams[usize::from(slot)] else {
             return;
         };
+        if self.captures.has(stream.life) {
+            return;
+        }
         let (device, origin, held) = (stream.device as i32, stream.origin, self.is_held(stream));
         let native = std::ptr::without_provenance_mut(stream.handle);
         let (done, now) = match origin {
@@ -195,7 +190,7 @@ impl Runner {
     }
 
     /// A stream for a call that names no device: a default stream is that of device 0.
-    fn stream_alone(&mut self, name: u16, thread: usize) -> Option<Place> {
+    pub(super) fn stream_alone(&mut self, name: u16, thread: usize) -> Option<Place> {
         let device = usize::from(name == STREAM_OF_DEVICE_1);
         self.stream(name, device, thread)
     }
@@ -211,11 +206,13 @@ impl Runner {
     }
 
     pub(super) fn wait_for_stream(&mut self, thread: usize, waits: Place, other: Place) -> bool {
+        let refusal = self.stream_wait_refusal(waits, other);
         // SAFETY: handles.
-        let done = self.call(thread, &[], || unsafe {
+        let done = self.call_as(thread, refusal, &[], || unsafe {
             cvc_stream_wait_stream(waits.handle, other.handle)
         });
-        if done {
+        let is_joined = done && self.joins(waits, self.capture_of(other));
+        if done && !is_joined {
             let recorded = self.model.record(other.stream);
             self.model.wait(waits.stream, &recorded);
             let now = self.count_on();
@@ -234,10 +231,25 @@ impl Runner {
         };
         let handle = self.events[event];
         let before = place.pointer.last_submitted();
+        let barred = name == LEGACY && self.captures.bar_legacy();
+        let refusal = Refusal::when(barred || self.captures.is_unknown(place.life));
         // SAFETY: handles.
-        let done = self.call(thread, &[], || unsafe {
+        let done = self.call_as(thread, refusal, &[], || unsafe {
             cvc_event_record(handle, place.handle)
         });
+        if refusal == Refusal::Surely {
+            return;
+        }
+        let capture = self.capture_of(place);
+        if done {
+            self.captures.records[event] = capture;
+        }
+        if capture.is_some() {
+            if done {
+                (self.recorded[event], self.marks[event]) = (None, None);
+            }
+            return;
+        }
         // The library may have numbered the place, and left an event of its own there.
         let mark = place.pointer.last_submitted();
         self.model.last[place.stream] = mark;
@@ -260,10 +272,14 @@ impl Runner {
             return;
         };
         let handle = self.events[event];
+        let refusal = self.event_wait_refusal(place, event);
         // SAFETY: handles.
-        let done = self.call(thread, &[], || unsafe {
+        let done = self.call_as(thread, refusal, &[], || unsafe {
             cvc_stream_wait_event(place.handle, handle)
         });
+        if done && self.joins(place, self.captures.records[event]) {
+            return;
+        }
         if let (true, Some(recorded)) = (done, &self.recorded[event]) {
             self.model.wait(place.stream, recorded);
         }
@@ -273,43 +289,64 @@ impl Runner {
         }
     }
 
+    fn ask_event(&mut self, thread: usize, what: What, event: u16) {
+        let event = usize::from(event % EVENTS);
+        let (handle, asks) = (self.events[event], what == What::QueryEvent);
+        let refusal = Refusal::when(self.captures.records[event].is_some());
+        let allowed = [CVC_STATUS_NOT_READY];
+        // SAFETY: a handle.
+        self.call_as(thread, refusal, &allowed[usize::from(!asks)..], || unsafe {
+            match asks {
+                true => cvc_event_query(handle),
+                false => cvc_event_synchronize(handle, -1),
+            }
+        });
+    }
+
     fn ask_stream(&mut self, thread: usize, what: What, name: u16) {
         let Some(place) = self.stream_alone(name, thread) else {
             return;
         };
+        // The driver breaks a capture beside which somebody asks about the legacy stream.
+        if name == LEGACY && self.captures.bar_legacy() {
+            return;
+        }
+        let refusal = Refusal::when(self.captures.refuse(place.life));
         if what == What::QueryStream {
             let allowed = [CVC_STATUS_NOT_READY];
             // SAFETY: a handle.
-            self.call(thread, &allowed, || unsafe {
+            self.call_as(thread, refusal, &allowed, || unsafe {
                 cvc_stream_query(place.handle)
             });
             return;
         }
         // SAFETY: a handle.
-        let done = self.call(thread, &[], || unsafe {
+        let done = self.call_as(thread, refusal, &[], || unsafe {
             cvc_stream_synchronize(place.handle, -1)
         });
         if done {
-            self.retire_everywhere(usize::from(name == STREAM_OF_DEVICE_1));
+            self.retire_everywhere(thread, usize::from(name == STREAM_OF_DEVICE_1));
         }
     }
 
-    fn retire_everywhere(&mut self, device: usize) {
+    fn retire_everywhere(&mut self, thread: usize, device: usize) {
         if self.model.exact {
             self.see();
             for cache in 0..self.caches.len() {
-                self.unsure |= self.model.retire_all(cache, device);
+                let own = self.index(thread, cache);
+                self.unsure |= self.model.retire_all(cache, device, own);
             }
         }
     }
 
     fn sync_device(&mut self, thread: usize, device: usize) {
+        let refusal = self.break_captures(device);
         // SAFETY: no preconditions.
-        let done = self.call(thread, &[], || unsafe {
+        let done = self.call_as(thread, refusal, &[], || unsafe {
             cvc_device_synchronize(device as i32, -1)
         });
         if done {
-            self.retire_everywhere(device);
+            self.retire_everywhere(thread, device);
             self.read_downloads(Some(device));
         }
     }
@@ -318,14 +355,16 @@ impl Runner {
         let (Some(cache), device) = (self.cache(cache), usize::from(device % 2)) else {
             return;
         };
-        let handle = self.caches[cache];
+        let (handle, refusal) = (self.caches[cache], self.refusal_to_wait());
         // SAFETY: no preconditions.
-        let done = self.call(thread, &[], || unsafe {
+        let done = self.call_as(thread, refusal, &[], || unsafe {
             cvc_cache_synchronize(handle, device as i32, -1)
         });
+        self.unsure |= !done && self.may_have_begun();
         if done && self.model.exact {
             self.see();
-            self.unsure |= self.model.retire_all(cache, device);
+            let own = self.index(thread, cache);
+            self.unsure |= self.model.retire_all(cache, device, own);
         }
     }
 
@@ -342,6 +381,11 @@ impl Runner {
         }
     }
 
+    /// A cache that waits for captured work waits last for what was given up with work queued: the rest is gone by then.
+    fn may_have_begun(&self) -> bool {
+        self.model.exact && self.model.has_deferred()
+    }
+
     fn clear(&mut self, thread: usize, [local, cache, device, _]: Numbers) {
         let (Some(cache), device) = (self.cache(cache), usize::from(device % 2)) else {
             return;
@@ -351,11 +395,12 @@ impl Runner {
         } else {
             CVC_SCOPE_GLOBAL
         };
-        let handle = self.caches[cache];
+        let (handle, refusal) = (self.caches[cache], self.refusal_to_wait());
         // SAFETY: no preconditions.
-        let done = self.call(thread, &[], || unsafe {
+        let done = self.call_as(thread, refusal, &[], || unsafe {
             cvc_cache_clear(handle, device as i32, scope)
         });
+        self.unsure |= !done && self.may_have_begun();
         if done && self.model.exact {
             // A wait for one stream may have been one for what that had waited for.
             self.ask_all();
@@ -481,6 +526,7 @@ impl Runner {
     /// Lets go of everything, and looks whether all has gone back.
     pub fn end(mut self) -> Tally {
         self.end_plan();
+        self.end_captures();
         for export in 0..EXPORTS {
             self.end_export(0, export);
         }
@@ -492,6 +538,7 @@ impl Runner {
         }
         for slot in 0..BATCHES {
             self.release_batch(0, slot);
+            self.release_tensor_batch(0, slot);
         }
         let mut frees = (0..RAWS).chain(0..RAWS);
         for slot in frees.by_ref().take(RAWS.into()) {

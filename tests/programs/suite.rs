@@ -213,6 +213,15 @@ impl Tally {
                 other.foreign_ended_after_a_free,
             ),
             (&mut self.settled, other.settled),
+            (&mut self.captures, other.captures),
+            (&mut self.captures_joined, other.captures_joined),
+            (&mut self.captures_broken, other.captures_broken),
+            (&mut self.refused_for_captures, other.refused_for_captures),
+            (&mut self.refused_to_wait, other.refused_to_wait),
+            (&mut self.requests_in_captures, other.requests_in_captures),
+            (&mut self.owners_told, other.owners_told),
+            (&mut self.last_held_by_batches, other.last_held_by_batches),
+            (&mut self.batch_calls_refused, other.batch_calls_refused),
             (&mut mine.exact, theirs.exact),
             (&mut mine.fit, theirs.fit),
             (&mut mine.pending, theirs.pending),
@@ -224,6 +233,9 @@ impl Tally {
             (&mut mine.unindexed, theirs.unindexed),
             (&mut mine.over_the_limit, theirs.over_the_limit),
             (&mut mine.deferred, theirs.deferred),
+            (&mut mine.shells, theirs.shells),
+            (&mut mine.told_later, theirs.told_later),
+            (&mut mine.spared_waits, theirs.spared_waits),
         ] {
             *sum += more;
         }
@@ -255,6 +267,21 @@ impl Tally {
                 "foreign stream destroyed after a free",
                 self.foreign_ended_after_a_free,
             ),
+            ("owner of a wrap told", self.owners_told),
+            ("tensor that only a batch held", self.last_held_by_batches),
+            ("call on a batch refused", self.batch_calls_refused),
+            ("capture", self.captures),
+            ("capture joined by a wait", self.captures_joined),
+            (
+                "capture broken by a wait for the device",
+                self.captures_broken,
+            ),
+            ("call refused for a capture", self.refused_for_captures),
+            (
+                "call refused to wait for a captured stream",
+                self.refused_to_wait,
+            ),
+            ("request on a captured stream", self.requests_in_captures),
             ("given up with work queued", model.deferred),
             ("exact, followed", model.exact),
             ("fit, followed", model.fit),
@@ -266,6 +293,9 @@ impl Tally {
             ("evicted, followed", model.evictions),
             ("unindexed", model.unindexed),
             ("over the limit", model.over_the_limit),
+            ("wrap in an earlier one's shell", model.shells),
+            ("owner told after queued work", model.told_later),
+            ("captured stream spared a wait", model.spared_waits),
         ]
         .map(|(name, count)| (name.to_string(), count))
         .into();
