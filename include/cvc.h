@@ -1341,7 +1341,8 @@ cvc_status_t cvc_tensor_to_dlpack(cvc_tensor_t tensor,
  *
  * @param versioned 1: `managed` is a DLManagedTensorVersioned; 0: a DLManagedTensor
  * @param layout such as "NHWC"; null: none
- * @param stream on which the producer's work is ordered; `CVC_STREAM_NONE`: there is none
+ * @param stream on which the producer's work is ordered; `CVC_STREAM_NONE`: there is none. `CVC_STATUS_CAPTURING` where it
+ *   captures
  */
 cvc_status_t cvc_tensor_from_dlpack(cvc_cache_t cache,
                                     void *managed,
@@ -2195,7 +2196,8 @@ cvc_status_t cvc_tensor_desc_nbytes(const struct cvc_tensor_desc_t *desc, uint64
  *
  * @param release called once with `context` when nobody observes the tensor any more and its work is done; may be null.
  *   Not called when this fails
- * @param stream whose queued work writes the memory: every use comes after it; `CVC_STREAM_NONE`: none does
+ * @param stream whose queued work writes the memory: every use comes after it; `CVC_STREAM_NONE`: none does.
+ *   `CVC_STATUS_CAPTURING` where it captures
  */
 cvc_status_t cvc_tensor_wrap(cvc_cache_t cache,
                              const struct cvc_tensor_data_t *data,

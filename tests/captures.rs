@@ -307,6 +307,107 @@ fn a_wait_for_the_device_breaks_captures() {
     destroy(stream);
 }
 
+/// What the consumer of an export had queued before its capture counts, though it cannot be asked about meanwhile.
+#[test]
+fn an_export_that_ends_while_its_consumer_captures_is_noted() {
+    let _one = begin();
+    let (consumer, writer) = (new_stream(0), new_stream(0));
+    let own = tensor(writer);
+    let mut managed = null_mut();
+    // SAFETY: handles and a place for the result; the work of the consumer is told of, as its owner would queue it.
+    unsafe {
+        ok(cvc_tensor_to_dlpack(own, consumer, 1, &mut managed));
+        ok(cvc_host_race_access(
+            0,
+            consumer,
+            std::ptr::with_exposed_provenance(data(own) as usize),
+            16,
+            CVC_ACCESS_READ,
+        ));
+    }
+    let capture = Capture::begin(consumer);
+    let deleter = managed.cast::<[usize; 4]>();
+    // SAFETY: a DLManagedTensorVersioned: two words for the version and the context, then the deleter.
+    unsafe {
+        let delete: unsafe extern "C" fn(*mut std::ffi::c_void) =
+            std::mem::transmute((*deleter)[2]);
+        delete(managed);
+    }
+    assert_eq!(
+        try_fill(writer, own),
+        CVC_STATUS_CAPTURING,
+        "nobody can say when"
+    );
+    capture.end();
+    fill(writer, own);
+    run_all();
+    assert_no_races();
+    release(own);
+    destroy(consumer);
+    destroy(writer);
+}
+
+/// All that a clear has to wait for is asked first: where that fails the cache is as it was.
+#[test]
+fn a_clear_that_a_capture_refuses_changes_nothing() {
+    let _one = begin();
+    let (stream, mut closed) = (new_stream(0), null_mut());
+    // SAFETY: handles and a place for the result.
+    unsafe {
+        ok(cvc_cache_create(std::ptr::null(), &mut closed));
+        // Its block goes back once its work is done, and no cache has it any more.
+        let behind = create(closed, &hwc(SIDE, SIDE, 1), stream);
+        fill(stream, behind);
+        let idle = create(default_cache(), &hwc(SIDE, SIDE, 3), NO_STREAM);
+        release(idle);
+        let capture = Capture::begin(stream);
+        release(behind);
+        ok(cvc_cache_release(closed));
+        let before = stats(default_cache());
+        for refused in [
+            cvc_cache_clear(default_cache(), 0, CVC_SCOPE_GLOBAL),
+            cvc_cache_synchronize(default_cache(), 0, -1),
+        ] {
+            assert_eq!(refused, CVC_STATUS_CAPTURING);
+            let after = stats(default_cache());
+            assert_eq!(before.idle_bytes, after.idle_bytes);
+            assert_eq!(before.count, after.count);
+        }
+        capture.end();
+        ok(cvc_cache_clear(default_cache(), 0, CVC_SCOPE_GLOBAL));
+        assert_eq!(stats(default_cache()).driver_bytes, 0);
+    }
+    destroy(stream);
+}
+
+#[test]
+fn memory_that_a_capture_writes_is_not_wrapped() {
+    let _one = begin();
+    let (stream, mut wrapped) = (new_stream(0), null_mut());
+    let own = tensor(stream);
+    // SAFETY: plain numbers and pointers, handles and a place for the result.
+    unsafe {
+        let mut data: cvc_tensor_data_t = std::mem::zeroed();
+        data.struct_size = std::mem::size_of_val(&data);
+        ok(cvc_tensor_get_data(own, &mut data));
+        let wrap = |stream, wrapped: &mut cvc_tensor_t| {
+            cvc_tensor_wrap(default_cache(), &data, None, null_mut(), stream, wrapped)
+        };
+        let before = stats(default_cache());
+        let capture = Capture::begin(stream);
+        assert_eq!(wrap(stream, &mut wrapped), CVC_STATUS_CAPTURING);
+        assert!(wrapped.is_null());
+        let after = stats(default_cache());
+        assert_eq!(before.wrapped_count, after.wrapped_count);
+        capture.end();
+        ok(wrap(stream, &mut wrapped));
+        release(wrapped);
+    }
+    run_all();
+    release(own);
+    destroy(stream);
+}
+
 /// Memory whose work is queued cannot be waited for from inside a capture, however little is left.
 #[test]
 fn under_pressure_a_capturing_stream_gets_no_pending_memory() {
@@ -357,6 +458,9 @@ fn the_legacy_stream_is_left_alone_beside_a_blocking_capture() {
     let capture = Capture::begin(blocking);
     assert_eq!(try_fill(LEGACY, own), CVC_STATUS_CAPTURING);
     assert_eq!(wait_stream(LEGACY, plain), CVC_STATUS_CAPTURING);
+    // SAFETY: a default stream.
+    let asked = unsafe { [cvc_stream_query(LEGACY), cvc_stream_synchronize(LEGACY, -1)] };
+    assert_eq!(asked, [CVC_STATUS_CAPTURING; 2]);
     fill(plain, own);
     capture.end();
     fill(LEGACY, own);

@@ -45,7 +45,9 @@ fn wait_for_held(
 /// Waits for pending work, then gives every held entry's memory back and makes live ones unindexed.
 pub fn clear(cache: &'static Cache, device: i32, scope: Scope) -> Result<()> {
     if !mistake::is(Mistake::ClearDoesNotWait) {
+        // All waits come first: where one fails nothing has changed.
         wait_for_held(cache, device, scope, Deadline::NEVER)?;
+        memory::wait_for_deferred(device, Deadline::NEVER)?;
     }
     for index in indexes(cache, scope) {
         let mut state = lock_drained(index);
@@ -66,11 +68,7 @@ pub fn clear(cache: &'static Cache, device: i32, scope: Scope) -> Result<()> {
             unsafe { wrap::finish(entry) };
         }
     }
-    if mistake::is(Mistake::ClearDoesNotWait) {
-        memory::collect(device, Looks::ALL);
-        return Ok(());
-    }
-    memory::collect_waiting(device, Deadline::NEVER)?;
+    memory::collect(device, Looks::ALL);
     Ok(())
 }
 
@@ -101,12 +99,13 @@ pub fn close(cache: &'static Cache) {
 
 /// Waits for pending entries of all threads and retires them; `false` when the deadline passed first.
 pub fn synchronize(cache: &'static Cache, device: i32, deadline: Deadline) -> Result<bool> {
-    if !wait_for_held(cache, device, Scope::Global, deadline)? {
-        return Ok(false);
+    let done = wait_for_held(cache, device, Scope::Global, deadline)?
+        && memory::wait_for_deferred(device, deadline)?;
+    if done {
+        retire_all(cache, device);
+        memory::collect(device, Looks::ALL);
     }
-    retire_all(cache, device);
-    memory::collect_waiting(device, deadline)?;
-    Ok(true)
+    Ok(done)
 }
 
 /// Evicts held entries of every cache and thread until `bytes` have gone back. No index lock is held by the caller.

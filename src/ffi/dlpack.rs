@@ -307,7 +307,8 @@ unsafe extern "C" fn release_versioned(context: *mut c_void) {
 ///
 /// @param versioned 1: `managed` is a DLManagedTensorVersioned; 0: a DLManagedTensor
 /// @param layout such as "NHWC"; null: none
-/// @param stream on which the producer's work is ordered; `CVC_STREAM_NONE`: there is none
+/// @param stream on which the producer's work is ordered; `CVC_STREAM_NONE`: there is none. `CVC_STATUS_CAPTURING` where it
+///   captures
 #[no_mangle]
 pub unsafe extern "C" fn cvc_tensor_from_dlpack(
     cache: cvc_cache_t,

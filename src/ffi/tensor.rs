@@ -233,7 +233,8 @@ pub(super) fn foreign(
 ///
 /// @param release called once with `context` when nobody observes the tensor any more and its work is done; may be null.
 ///   Not called when this fails
-/// @param stream whose queued work writes the memory: every use comes after it; `CVC_STREAM_NONE`: none does
+/// @param stream whose queued work writes the memory: every use comes after it; `CVC_STREAM_NONE`: none does.
+///   `CVC_STATUS_CAPTURING` where it captures
 #[no_mangle]
 pub unsafe extern "C" fn cvc_tensor_wrap(
     cache: cvc_cache_t,

@@ -106,7 +106,11 @@ pub fn allocate(device: i32, bytes: u64, align: u64, may_wait: bool) -> Result<B
             .map_or(0, |reclaim| reclaim(device, taken, how));
         let collected = match how {
             Reclaim::Completed => SPARE.get().map_or(0, |spare| spare(device)),
-            Reclaim::Waiting => collect_waiting(device, Deadline::NEVER).unwrap_or(0),
+            Reclaim::Waiting => {
+                // An error for one block keeps none of the others.
+                let _ = wait_for_deferred(device, Deadline::NEVER);
+                collect(device, Looks::ALL)
+            }
         };
         if reclaimed + collected > 0 {
             result = backend.memory_allocate(device, taken);
@@ -204,18 +208,13 @@ pub fn collect(device: i32, looks: Looks) -> u64 {
     finish(pool, done.into_iter().map(|(block, _)| block))
 }
 
-/// Like `collect`, after waiting for each block's work; stops at the deadline. An error for one block keeps none of the
-/// others; it is returned where nothing was collected.
-pub fn collect_waiting(device: i32, deadline: Deadline) -> Result<u64> {
+/// Waits for the work of all deferred blocks, which `collect` then gives back; `false` when the deadline passed first.
+pub fn wait_for_deferred(device: i32, deadline: Deadline) -> Result<bool> {
     let mut open = Accesses::default();
     for (_, accesses) in pool(device).deferred.lock().iter() {
         open.merge(accesses);
     }
-    let waited = open.wait(deadline);
-    match (collect(device, Looks::ALL), waited) {
-        (0, Err(error)) => Err(error),
-        (bytes, _) => Ok(bytes),
-    }
+    open.wait(deadline)
 }
 
 fn finish(pool: &Pool, done: impl Iterator<Item = Block>) -> u64 {

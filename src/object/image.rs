@@ -5,7 +5,7 @@ use smallvec::smallvec;
 use super::handle::{Handle, ObjectKind};
 use super::image_desc::ImageDesc;
 use super::object::{open, set_body, Body, Object};
-use super::tensor::{set_foreign, ForeignMemory};
+use super::tensor::{acquire_foreign, ForeignMemory};
 use super::Format;
 use crate::cache::{self, Cache, Request, Resolved, ShellKind};
 use crate::error::Result;
@@ -100,10 +100,9 @@ pub fn image_wrap(
     desc: ImageDesc,
     foreign: &ForeignMemory,
 ) -> Result<Handle> {
-    let entry = cache::acquire_wrap(cache, desc.device, ShellKind::Image, foreign.keep_shells)?;
+    let entry = acquire_foreign(cache, desc.device, ShellKind::Image, foreign)?;
     // SAFETY: the entry is this caller's alone.
     unsafe {
-        set_foreign(entry, foreign);
         set_body(entry, Body::Image { desc, data: 0 }, None);
         Ok(open(entry, cache, ObjectKind::Image))
     }

@@ -139,12 +139,19 @@ pub struct ForeignMemory {
     pub keep_shells: bool,
 }
 
-/// Finishes a wrap: sets its owner and its producer's work.
-///
-/// # Safety
-/// `entry` came from `cache::acquire_wrap` and is the caller's alone.
-pub(super) unsafe fn set_foreign(entry: *mut cache::Entry, foreign: &ForeignMemory) {
-    // SAFETY: the caller's promise.
+/// The entry of a wrap, with its owner and its producer's work.
+pub(super) fn acquire_foreign(
+    cache: &'static Cache,
+    device: i32,
+    kind: ShellKind,
+    foreign: &ForeignMemory,
+) -> Result<*mut cache::Entry> {
+    if let Some(stream) = foreign.producer {
+        // What is queued in a capture is not done when the stream is.
+        stream.check_not_capturing()?;
+    }
+    let entry = cache::acquire_wrap(cache, device, kind, foreign.keep_shells)?;
+    // SAFETY: the entry is this caller's alone.
     unsafe {
         (*entry).set_owner_release(foreign.release.map(|release| (release, foreign.context)));
         let accesses = (*entry).accesses.get_mut();
@@ -155,6 +162,7 @@ pub(super) unsafe fn set_foreign(entry: *mut cache::Entry, foreign: &ForeignMemo
             accesses.record(AccessKind::Write, stream, sequence);
         }
     }
+    Ok(entry)
 }
 
 /// A tensor around foreign memory at `data`.
@@ -164,10 +172,9 @@ pub fn tensor_wrap(
     data: u64,
     foreign: &ForeignMemory,
 ) -> Result<Handle> {
-    let entry = cache::acquire_wrap(cache, desc.device, ShellKind::Tensor, foreign.keep_shells)?;
+    let entry = acquire_foreign(cache, desc.device, ShellKind::Tensor, foreign)?;
     // SAFETY: the entry is this caller's alone.
     unsafe {
-        set_foreign(entry, foreign);
         set_body(entry, Body::Tensor { desc, data }, None);
         Ok(open(entry, cache, ObjectKind::Tensor))
     }

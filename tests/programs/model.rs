@@ -563,10 +563,6 @@ impl Model {
         self.exact = exact;
     }
 
-    pub fn has_deferred(&self) -> bool {
-        !self.deferred.is_empty()
-    }
-
     /// Entries of one thread that are indexed.
     pub fn count_of(&self, index: IndexId, device: usize) -> u64 {
         let mut all = self.of_index(&self.present, index, device);

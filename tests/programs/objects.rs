@@ -413,8 +413,9 @@ impl Runner {
         let consumer = self.exports[slot]
             .as_ref()
             .and_then(|export| export.consumer);
-        // Where that stream captures nothing is noted on it: the consumer ends its captures first.
-        if consumer.is_some_and(|place| self.captures.refuse(place.life)) {
+        // No event can be left on a stream of somebody else's while it captures: the consumer ends its captures first.
+        let is_foreign = |place: Place| !place.pointer.is_known_by_handle();
+        if consumer.is_some_and(|place| is_foreign(place) && self.captures.refuse(place.life)) {
             return;
         }
         let Some(export) = self.exports[slot].take() else {

@@ -307,11 +307,8 @@ impl Runner {
         let Some(place) = self.stream_alone(name, thread) else {
             return;
         };
-        // The driver breaks a capture beside which somebody asks about the legacy stream.
-        if name == LEGACY && self.captures.bar_legacy() {
-            return;
-        }
-        let refusal = Refusal::when(self.captures.refuse(place.life));
+        let barred = name == LEGACY && self.captures.bar_legacy();
+        let refusal = Refusal::when(barred || self.captures.refuse(place.life));
         if what == What::QueryStream {
             let allowed = [CVC_STATUS_NOT_READY];
             // SAFETY: a handle.
@@ -360,7 +357,6 @@ impl Runner {
         let done = self.call_as(thread, refusal, &[], || unsafe {
             cvc_cache_synchronize(handle, device as i32, -1)
         });
-        self.unsure |= !done && self.may_have_begun();
         if done && self.model.exact {
             self.see();
             let own = self.index(thread, cache);
@@ -381,11 +377,6 @@ impl Runner {
         }
     }
 
-    /// A cache that waits for captured work waits last for what was given up with work queued: the rest is gone by then.
-    fn may_have_begun(&self) -> bool {
-        self.model.exact && self.model.has_deferred()
-    }
-
     fn clear(&mut self, thread: usize, [local, cache, device, _]: Numbers) {
         let (Some(cache), device) = (self.cache(cache), usize::from(device % 2)) else {
             return;
@@ -400,7 +391,6 @@ impl Runner {
         let done = self.call_as(thread, refusal, &[], || unsafe {
             cvc_cache_clear(handle, device as i32, scope)
         });
-        self.unsure |= !done && self.may_have_begun();
         if done && self.model.exact {
             // A wait for one stream may have been one for what that had waited for.
             self.ask_all();

@@ -246,7 +246,8 @@ impl Backend for Captures {
     }
 
     fn stream_query(&self, device: i32, stream: StreamHandle) -> Result<bool> {
-        match self.capture_of(device, stream, Use::Touch)? {
+        // The CUDA backend itself looks first.
+        match self.capture_of(device, stream, Use::Ask)? {
             Some(_) => refuse("a query"),
             None => self.inner.stream_query(device, stream),
         }
@@ -258,7 +259,8 @@ impl Backend for Captures {
         stream: StreamHandle,
         timeout: Option<Duration>,
     ) -> Result<bool> {
-        match self.capture_of(device, stream, Use::Touch)? {
+        // As above.
+        match self.capture_of(device, stream, Use::Ask)? {
             Some(_) => refuse("a wait"),
             None => self.inner.stream_synchronize(device, stream, timeout),
         }
