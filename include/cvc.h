@@ -1234,7 +1234,8 @@ cvc_status_t cvc_cache_stats(cvc_cache_t cache, int32_t device, struct cvc_cache
 cvc_status_t cvc_cache_reset_peak(cvc_cache_t cache, int32_t device);
 
 /**
- * Gives memory that is in no object back to the driver, down to `keep_bytes`. Touches no idle entry; waits for nothing.
+ * Gives memory that is in no object back to the driver, down to `keep_bytes`. Touches no idle entry; waits for no work,
+ * where the device has virtual memory (on any other the driver itself waits when it frees).
  */
 cvc_status_t cvc_cache_trim(cvc_cache_t cache,
                             int32_t device,

@@ -4,8 +4,9 @@ cargo-mutants builds the crate and its tests anew for each mutant, which takes h
 `mutants/` makes a switch of each in a copy of the sources, the tests are built once, and every
 mutant runs them until one fails: `mutants.py [--part K/N] [--only NUMBER...]`. What does not
 compile is left out, as cargo-mutants does. What was found lies in build/mutants/results, by the
-mutant's name, which holds no line numbers; a second run tries those that are not there yet, and the
-survivors. Remove that file where sources or tests have become weaker.
+mutant's name, which holds no line numbers; a second run tries those that are not there yet, and
+the survivors. Remove that file where sources or tests have become weaker. `mutants/survivors.md`
+says why some are not found; a survivor that it does not name is a failure.
 """
 
 import argparse
@@ -30,6 +31,7 @@ RESULTS = FOLDER / "results"
 LAYERS = ["src/timeline/**", "src/cache/**", "src/memory/**"]
 LIBRARY = FOLDER / "library" / "libcvc.so.0.1"
 PROGRAMS = FOLDER / "programs"
+EXPLAINED = ROOT / "mutants" / "survivors.md"
 UNVIABLE = FOLDER / "unviable.json"
 PYTHON = ROOT / "build" / "venv" / "bin" / "python"
 UNIT_TESTS = "cvc"
@@ -260,6 +262,11 @@ def found_before():
     return {name: found for found, name in (line.split("\t", 1) for line in lines)}
 
 
+def explained():
+    """The survivors that have their reason written down, by name."""
+    return set(re.findall(r"^- `(.*)`$", EXPLAINED.read_text(), re.MULTILINE))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -306,16 +313,24 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         survivors = list(pool.map(attempt, chosen)).count(SURVIVED)
     known = found_before()
-    tried = [known[names[number]] for number in viable if names[number] in known]
-    late = sum(found.endswith("(time)") for found in tried)
-    left = tried.count(SURVIVED)
+    tried = {names[number]: known[names[number]] for number in viable if names[number] in known}
+    late = sum(found.endswith("(time)") for found in tried.values())
+    left = {name for name, found in tried.items() if found == SURVIVED}
+    reasons = explained()
     print(f"-- {time.monotonic() - start:.0f} s; {survivors} of {len(chosen)} survived")
     if tried:
-        share = 100 * (1 - left / len(tried))
-        print(f"-- of all: {len(tried) - left} of {len(tried)} tried were found, {share:.1f} %")
-        print(
-            f"-- {late} of them by running for more than {SECONDS} s; {len(viable)} could be tried"
-        )
+        share = 100 * (1 - len(left) / len(tried))
+        print(f"-- {len(tried) - len(left)} of {len(tried)} tried were found, {share:.1f} %")
+        print(f"-- {late} of them by running for more than {SECONDS} s")
+    if not arguments.only:
+        for name in sorted(reasons - set(names)):
+            print(f"named in {EXPLAINED.name}, but there is none: {name}")
+        for name in sorted(name for name in reasons if tried.get(name, SURVIVED) != SURVIVED):
+            print(f"named in {EXPLAINED.name}, but found: {name}")
+    unexplained = sorted(left - reasons)
+    for name in unexplained:
+        print(f"survived without a reason: {name}")
+    sys.exit(1 if unexplained else 0)
 
 
 main()

@@ -64,6 +64,15 @@ thread_sanitizer() {
     sanitize tsan "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" --test-threads=1
 }
 
+# Every day another twentieth of the mutants, so that all have their turn.
+mutants() {
+  if ! command -v cargo-mutants >/dev/null; then
+    skip mutants "cargo-mutants is not installed (cargo install --locked cargo-mutants)"
+    return 0
+  fi
+  python3 scripts/mutants.py --outside --part "$((10#$(date +%j) % 20 + 1))/20"
+}
+
 begin_stages
 stage set-up set_up
 stage rust-ignored ignored_tests
@@ -72,6 +81,7 @@ stage python-free-threaded python_free_threaded
 stage c-long c_long
 stage emulated-gpu scripts/emulated_gpu.sh 10
 stage fuzz scripts/fuzz.sh 180
+stage mutants mutants
 stage asan address_sanitizer
 stage tsan thread_sanitizer
 end_stages

@@ -215,6 +215,42 @@ fn a_recorded_stream_counts_up_to_the_free() {
     end();
 }
 
+/// Of many streams those that are over are forgotten: no stream that lives, and none whose work still runs.
+#[test]
+fn however_many_streams_are_recorded_each_counts_at_the_free() {
+    let _one = begin();
+    let owner = new_stream(0);
+    for (goes, works) in [(false, 0), (false, 38), (true, 0), (true, 38)] {
+        let ptr = alloc(owner);
+        let streams: Vec<cvc_stream_t> = (0..40).map(|_| new_stream(0)).collect();
+        for (number, &stream) in streams.iter().enumerate() {
+            record_stream(ptr, stream);
+            if goes {
+                if number == works {
+                    launch(stream, ptr);
+                }
+                destroy(stream);
+            }
+        }
+        if !goes {
+            // It was recorded with nothing queued, and many others after it.
+            launch(streams[works], ptr);
+        }
+        free(ptr, owner);
+        assert!(!is_taken(ptr, owner));
+        assert!(!is_taken(ptr, NONE));
+        step_all();
+        assert!(is_taken(ptr, NONE));
+        if !goes {
+            streams.into_iter().for_each(destroy);
+        }
+        step_all();
+        clear();
+    }
+    destroy(owner);
+    end();
+}
+
 #[test]
 fn memory_outlives_the_streams_that_used_it() {
     let _one = begin();

@@ -251,7 +251,8 @@ pub extern "C" fn cvc_cache_reset_peak(cache: cvc_cache_t, device: i32) -> cvc_s
     guard(|| cache::reset_peak(find(cache)?, arguments::device(device)?))
 }
 
-/// Gives memory that is in no object back to the driver, down to `keep_bytes`. Touches no idle entry; waits for nothing.
+/// Gives memory that is in no object back to the driver, down to `keep_bytes`. Touches no idle entry; waits for no work,
+/// where the device has virtual memory (on any other the driver itself waits when it frees).
 #[no_mangle]
 pub extern "C" fn cvc_cache_trim(cache: cvc_cache_t, device: i32, keep_bytes: u64) -> cvc_status_t {
     guard(|| {
