@@ -104,6 +104,15 @@ static void arguments_that_do_not_agree(void) {
   CHECK_STATUS(cvc_copy(CVC_STREAM_NONE, tensor, tensor), CVC_STATUS_INVALID_STREAM);
   CHECK_ERROR(cvc_upload(stream, NULL, NULL, tensor), CVC_STATUS_NULL_POINTER, "src");
   CHECK_ERROR(cvc_download(stream, tensor, NULL, NULL), CVC_STATUS_NULL_POINTER, "dst");
+  // Strides that lead out of what addresses can tell, together or one of them alone.
+  const int64_t far[][4] = {{0, 0, 0, INT64_MAX},
+                            {0, INT64_MIN, 3, 1},
+                            {0, INT64_MAX / 4, INT64_MAX / 4, 1},
+                            {INT64_MAX, 12, 3, 1}};
+  for (int i = 0; i < 4; ++i) {
+    CHECK_ERROR(cvc_upload(stream, bytes, far[i], tensor), CVC_STATUS_OVERFLOW, "src_strides");
+    CHECK_ERROR(cvc_download(stream, tensor, bytes, far[i]), CVC_STATUS_OVERFLOW, "dst_strides");
+  }
   CHECK_ERROR(cvc_fill_zero(stream, NULL), CVC_STATUS_INVALID_HANDLE, "tensor");
   unsigned char after[48];
   take(stream, tensor, after);

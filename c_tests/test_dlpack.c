@@ -179,6 +179,10 @@ static void a_refused_import_stays_the_callers(void) {
   owner.versioned.version.major = 2;
   CHECK_STATUS(cvc_tensor_from_dlpack(cache, &owner.versioned, 1, "HWC", CVC_STREAM_NONE, &tensor),
                CVC_STATUS_NOT_SUPPORTED);
+  owner.managed.tensor.byte_offset = UINT64_MAX;
+  CHECK_ERROR(cvc_tensor_from_dlpack(cache, &owner.managed, 0, "HWC", CVC_STREAM_NONE, &tensor),
+              CVC_STATUS_OVERFLOW, "byte_offset");
+  owner.managed.tensor.byte_offset = 0;
   CHECK_ERROR(cvc_tensor_from_dlpack(cache, NULL, 1, "HWC", CVC_STREAM_NONE, &tensor),
               CVC_STATUS_NULL_POINTER, "managed");
   CHECK_EQ(owner.deleted, 0);

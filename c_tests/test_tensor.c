@@ -356,6 +356,28 @@ static void accesses_of_others_are_ordered(void) {
   pinned_memory_free(got);
 }
 
+// Also for a request that came before, when another device was current.
+static void a_default_stream_is_of_the_current_device(void) {
+  if (!two_devices())
+    return;
+  const cvc_stream_t streams[] = {NULL, CVC_STREAM_LEGACY, CVC_STREAM_PER_THREAD};
+  int64_t shape[3] = {4, 4, 4};
+  for (int i = 0; i < 3; ++i) {
+    cvc_tensor_desc_t desc = tensor_desc(CVC_DTYPE_U8, "HWC", 3, shape);
+    desc.device = 0;
+    cvc_tensor_t tensor = NULL;
+    for (int turn = 0; turn < 3; ++turn) {
+      CHECK_OK(cvc_tensor_create(check_default_cache(), &desc, streams[i], &tensor));
+      CHECK_OK(cvc_tensor_release(tensor));
+    }
+    CHECK_OK(cvc_device_set_current(1));
+    CHECK_ERROR(cvc_tensor_create(check_default_cache(), &desc, streams[i], &tensor),
+                CVC_STATUS_DEVICE_MISMATCH, "current device 1");
+    CHECK(tensor == NULL);
+    CHECK_OK(cvc_device_set_current(0));
+  }
+}
+
 int main(void) {
   CHECK_BEGIN();
   RUN(strides_and_charge);
@@ -371,5 +393,6 @@ int main(void) {
   RUN(a_wrap_with_pending_work);
   RUN(a_producers_queued_work_comes_first);
   RUN(accesses_of_others_are_ordered);
+  RUN(a_default_stream_is_of_the_current_device);
   return CHECK_END();
 }

@@ -1185,10 +1185,11 @@ cvc_status_t cvc_cache_release(cvc_cache_t cache);
 
 /**
  * Waits for pending work, then gives idle and pending memory back to the driver. Live objects stay valid, but are not
- * indexed any more. On a GPU this breaks captures that run on the device's pending streams.
+ * indexed any more. `CVC_STATUS_CAPTURING` where a stream with such work captures; nothing has changed then.
  *
  * @param device ordinal, or -1: the current one
- * @param scope `CVC_SCOPE_GLOBAL`: every thread's entries; `CVC_SCOPE_LOCAL`: the calling thread's
+ * @param scope `CVC_SCOPE_GLOBAL`: every thread's entries, and what was given up on the device with work queued, by any
+ *   cache; `CVC_SCOPE_LOCAL`: the calling thread's
  */
 cvc_status_t cvc_cache_clear(cvc_cache_t cache,
                              int32_t device,
@@ -1242,7 +1243,9 @@ cvc_status_t cvc_cache_trim(cvc_cache_t cache,
                             uint64_t keep_bytes);
 
 /**
- * Waits for the work of pending entries and retires them: they become idle, or go back where they pass the limit.
+ * Waits for the work of pending entries and retires them: they become idle, or go back where they pass the limit. So does
+ * what was given up on the device with work queued, by any cache. `CVC_STATUS_CAPTURING` where a stream with such work
+ * captures.
  *
  * @param timeout_ns -1: no timeout; else `CVC_STATUS_NOT_READY` when it passes first
  */
@@ -1338,7 +1341,8 @@ cvc_status_t cvc_tensor_to_dlpack(cvc_tensor_t tensor,
 
 /**
  * Makes a tensor of a DLPack struct, without a copy, and takes the struct over: its deleter runs when nobody observes the
- * tensor any more. On failure the struct stays the caller's.
+ * tensor any more. On failure the struct stays the caller's. A struct's flag of read-only memory is not looked at: whoever
+ * imports such memory writes nothing to the tensor.
  *
  * @param versioned 1: `managed` is a DLManagedTensorVersioned; 0: a DLManagedTensor
  * @param layout such as "NHWC"; null: none
@@ -1380,8 +1384,8 @@ cvc_status_t cvc_last_error_message(char *buffer,
 
 /**
  * Sends messages, which go to standard error in any case, to `callback` as well; null ends that. The callback may run on
- * any thread that uses the library, with none of its locks held; `message` is valid during the call. When
- * this returns, the callback before may still be running, or about to run once, on other threads: keep its context valid.
+ * any thread that uses the library, at the end of a call, with none of its locks held, and may call the library; `message` is
+ * valid during the call. When this returns, the callback before may still be running, or about to run once, on other threads: keep its context valid.
  */
 cvc_status_t cvc_set_log_callback(cvc_log_fn callback,
                                   void *context);
@@ -2163,7 +2167,8 @@ cvc_status_t cvc_event_elapsed_ms(cvc_event_t start, cvc_event_t end, float *mil
  * for pending memory before it would report out-of-memory.
  *
  * @param stream whose queued work may use the tensor: memory with work ordered before that is considered too;
- *   `CVC_STREAM_NONE`: only memory whose work is done
+ *   `CVC_STREAM_NONE`: only memory whose work is done. Where it captures, what it had queued before the capture counts as
+ *   ordered: launch the graph behind that, or pass `CVC_STREAM_NONE`
  * @param[out] tensor to be released with `cvc_tensor_release`
  */
 cvc_status_t cvc_tensor_create(cvc_cache_t cache,
@@ -2259,11 +2264,13 @@ cvc_status_t cvc_tensor_begin_access(cvc_tensor_t tensor,
 cvc_status_t cvc_tensor_end_access(cvc_tensor_t tensor, cvc_stream_t stream, cvc_access_t access);
 
 /**
- * Waits on the host for all noted work on the tensor's memory.
+ * Waits on the host for all noted work on the tensor's memory. `CVC_STATUS_CAPTURING` where a stream of that work captures and
+ * nothing tells when it is done.
  *
  * @param timeout_ns -1: no timeout; else `CVC_STATUS_NOT_READY` when it passes first
  */
-cvc_status_t cvc_tensor_synchronize(cvc_tensor_t tensor, int64_t timeout_ns);
+cvc_status_t cvc_tensor_synchronize(cvc_tensor_t tensor,
+                                    int64_t timeout_ns);
 
 /**
  * The stream of the latest noted access; `CVC_STREAM_NONE` when none is open.

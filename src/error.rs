@@ -57,6 +57,12 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    /// The same of an argument that the message names by what it is.
+    pub fn of_argument(mut self, name: &str) -> Error {
+        self.message = format!("{name}: {}", self.message);
+        self
+    }
+
     /// `message` names the argument, its value and what was expected.
     #[cold]
     pub fn new(status: Status, message: impl Into<String>) -> Error {

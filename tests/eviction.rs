@@ -4,7 +4,7 @@ mod c_interface;
 
 use std::ffi::{c_char, c_void};
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use c_interface::*;
@@ -164,6 +164,48 @@ fn a_refused_block_is_reported_once() {
     destroy(stream);
 }
 
+static DETACHES: AtomicPtr<cvc_cache> = AtomicPtr::new(null_mut());
+
+unsafe extern "C" fn detach(_: cvc_log_level_t, _: *const c_char, _: *mut c_void) {
+    let cache = DETACHES.swap(null_mut(), Ordering::SeqCst);
+    // SAFETY: a handle.
+    ok(unsafe { cvc_cache_thread_detach(cache) });
+}
+
+/// A callback of messages may call the library: it runs when the call that wrote the message is over.
+#[test]
+fn a_log_callback_may_end_the_threads_part_of_the_cache() {
+    let _one = begin();
+    let cache = cache_of(1);
+    DETACHES.store(cache, Ordering::SeqCst);
+    release(unit(cache, 1, NO_STREAM));
+    // SAFETY: a name, and a function that stays.
+    unsafe {
+        ok(cvc_set_log_callback(Some(detach), null_mut()));
+        ok(cvc_host_fault(
+            c"memory_free".as_ptr(),
+            0,
+            1,
+            CVC_STATUS_DEVICE_ERROR,
+        ));
+    }
+    // Another layout, so that the first has to go, which the driver refuses.
+    let mut other = hwc(1, 1, UNIT);
+    other.dtype = CVC_DTYPE_S8;
+    let tensor = create(cache, &other, NO_STREAM);
+    assert!(DETACHES.load(Ordering::SeqCst).is_null(), "it was called");
+    let now = stats(cache);
+    assert_eq!((now.live_count, now.live_bytes), (1, UNIT as u64));
+    // SAFETY: no preconditions.
+    unsafe {
+        ok(cvc_host_fault_clear());
+        ok(cvc_set_log_callback(None, null_mut()));
+    }
+    release(tensor);
+    close(cache);
+    stats(default_cache());
+}
+
 /// A lowered limit evicts what is done at once, and at later submissions what was pending.
 #[test]
 fn a_lowered_limit_reaches_pending_memory_later() {
@@ -196,8 +238,15 @@ unsafe extern "C" fn tell(_: *mut c_void) {
 #[test]
 fn owners_of_wraps_are_told_at_submissions() {
     let _one = begin();
-    let (stream, cache) = (new_stream(0), cache_of(8));
-    let owned = unit(cache, 1, stream);
+    for closes_before in [None, Some(true), Some(false)] {
+        tell_at_a_submission(closes_before);
+    }
+}
+
+/// `closes_before`: the wrap's cache is closed before it is released, or after that; or is not.
+fn tell_at_a_submission(closes_before: Option<bool>) {
+    let (stream, cache, other) = (new_stream(0), cache_of(8), cache_of(8));
+    let owned = unit(other, 1, stream);
     let mut wrapped = null_mut();
     // SAFETY: plain numbers and pointers; `owned` outlives the wrap.
     unsafe {
@@ -213,9 +262,18 @@ fn owners_of_wraps_are_told_at_submissions() {
             &mut wrapped,
         ));
     }
-    let own = unit(cache, 2, stream);
+    let own = match closes_before {
+        None => unit(cache, 2, stream),
+        Some(_) => unit(other, 2, stream),
+    };
     TOLD.store(0, Ordering::SeqCst);
+    if closes_before == Some(true) {
+        close(cache);
+    }
     release_busy(wrapped, stream);
+    if closes_before == Some(false) {
+        close(cache);
+    }
     submit(stream, own);
     assert_eq!(TOLD.load(Ordering::SeqCst), 0, "its work is queued");
     run_all();
@@ -224,7 +282,10 @@ fn owners_of_wraps_are_told_at_submissions() {
     run_all();
     release(own);
     release(owned);
-    close(cache);
+    if closes_before.is_none() {
+        close(cache);
+    }
+    close(other);
     destroy(stream);
 }
 

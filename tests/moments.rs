@@ -250,3 +250,31 @@ fn what_is_said_of_a_new_record_does_not_count_for_the_old_one() {
         }
     }
 }
+
+/// A free asks whether the streams of the memory's use capture; whoever destroys one of them meanwhile waits for that.
+#[test]
+fn a_stream_may_be_destroyed_while_memory_of_its_use_is_freed() {
+    let _one = begin();
+    let stream = new_stream(0);
+    let mut memory = std::ptr::null_mut();
+    // SAFETY: a handle and a place for the result.
+    unsafe {
+        ok(cvc_mem_alloc(
+            default_cache(),
+            0,
+            512,
+            0,
+            NO_STREAM,
+            &mut memory,
+        ));
+        ok(cvc_mem_record_stream(default_cache(), memory, stream));
+    }
+    let handle = Shared(stream);
+    let elsewhere = Elsewhere::at(Call::StreamIsCapturing, Moment::Before, move || {
+        destroy(handle.get());
+    });
+    // SAFETY: a piece of memory, freed once.
+    ok(unsafe { cvc_mem_free(default_cache(), memory, NO_STREAM) });
+    elsewhere.end();
+    run_all();
+}

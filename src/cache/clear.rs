@@ -47,7 +47,9 @@ pub fn clear(cache: &'static Cache, device: i32, scope: Scope) -> Result<()> {
     if !mistake::is(Mistake::ClearDoesNotWait) {
         // All waits come first: where one fails nothing has changed.
         wait_for_held(cache, device, scope, Deadline::NEVER)?;
-        memory::wait_for_deferred(device, Deadline::NEVER)?;
+        if scope == Scope::Global {
+            memory::wait_for_deferred(device, Deadline::NEVER)?;
+        }
     }
     for index in indexes(cache, scope) {
         let mut state = lock_drained(index);
@@ -91,8 +93,11 @@ pub fn close(cache: &'static Cache) {
             let held_bytes = own.counters.held_bytes;
             let held: Vec<_> = own.take_all().into_iter().map(|(entry, _)| entry).collect();
             own.retention.give_back(held_bytes);
+            let waiting = std::mem::take(&mut own.waiting);
             drop(state);
             free_entries(held);
+            // SAFETY: wraps that waited here, and are in no list by now.
+            unsafe { wrap::leave_behind(waiting) };
         }
     }
 }

@@ -18,7 +18,7 @@ pub struct RawRequest<'a> {
     pub words: &'a [u64; MEMO_WORDS],
     pub cache: u64,
     pub stream: usize,
-    /// The thread's current device where the words say that, else -1.
+    /// The thread's current device where the words or the stream mean that, else -1.
     pub current_device: i32,
     /// `timeline::epoch` from before the stream was looked up.
     pub epoch: u64,

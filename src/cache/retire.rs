@@ -45,6 +45,7 @@ pub fn retire(cache: &'static Cache, device: i32) {
             take_done(index, device, Looks::FEW);
         }
     }
+    wrap::finish_left_behind(Looks::FEW);
     memory::collect(device, Looks::FEW);
 }
 
@@ -65,6 +66,7 @@ pub fn retire_everywhere(device: i32) {
             retire_all(cache, device);
         }
     }
+    wrap::finish_left_behind(Looks::ALL);
     memory::collect(device, Looks::ALL);
 }
 

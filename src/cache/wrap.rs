@@ -2,11 +2,15 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
 
 use super::entry::Entry;
 use super::index::Index;
 use super::{hooks, thread, Cache};
 use crate::error::Result;
+use crate::timeline::{Looks, Polls};
 
 /// Which pool of shells a wrap takes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +78,9 @@ pub unsafe fn release(cache: &'static Cache, entry: *mut Entry, keep_shell: bool
             if (*entry).epoch == device.epoch {
                 device.counters.indexed_wrapped -= 1;
             }
-            if !done && !closed {
+            if !done && device.retention.is_closed() {
+                leave_behind([entry]);
+            } else if !done && !closed {
                 device.waiting.push_back(entry);
             } else if !done {
                 // The owner's thread has ended: whoever looks at the shared index tells the owner.
@@ -95,6 +101,48 @@ pub unsafe fn release(cache: &'static Cache, entry: *mut Entry, keep_shell: bool
         if over {
             cache.recycle_index(index);
         }
+    }
+}
+
+/// Wraps of closed caches whose work goes on. Nobody looks into such a cache: whoever submits work looks here.
+static LEFT_BEHIND: Mutex<VecDeque<LeftBehind>> = Mutex::new(VecDeque::new());
+static ANY_LEFT_BEHIND: AtomicBool = AtomicBool::new(false);
+
+struct LeftBehind(*mut Entry);
+// SAFETY: it is in no other list, so that whoever has it here, under the lock, has it alone.
+unsafe impl Send for LeftBehind {}
+
+/// # Safety
+/// The entries are wraps and the caller's alone.
+pub unsafe fn leave_behind(entries: impl IntoIterator<Item = *mut Entry>) {
+    let mut left = LEFT_BEHIND.lock();
+    for entry in entries {
+        // SAFETY: the caller's promise.
+        unsafe { (*entry).transient = true };
+        left.push_back(LeftBehind(entry));
+        ANY_LEFT_BEHIND.store(true, Ordering::Release);
+    }
+}
+
+/// Tells the owners of wraps of closed caches whose work is done by now, as far as `looks` goes.
+pub fn finish_left_behind(looks: Looks) {
+    if !ANY_LEFT_BEHIND.load(Ordering::Acquire) {
+        return;
+    }
+    let mut polls = Polls::new(looks);
+    // SAFETY: an entry that is left behind is touched under the list's lock alone.
+    let accesses = |left: &LeftBehind| unsafe { &mut *(*left.0).accesses.data_ptr() };
+    polls.note(LEFT_BEHIND.lock().iter().map(|left| &*accesses(left)));
+    polls.ask();
+    let done = {
+        let mut left = LEFT_BEHIND.lock();
+        let done = looks.take_done(&mut left, |left| accesses(left).is_done());
+        ANY_LEFT_BEHIND.store(!left.is_empty(), Ordering::Release);
+        done
+    };
+    for LeftBehind(entry) in done {
+        // SAFETY: just taken out of its list, its work done.
+        unsafe { finish(entry) };
     }
 }
 

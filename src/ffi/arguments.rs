@@ -158,10 +158,16 @@ pub fn stream_or_none(stream: cvc_stream_t, device: i32) -> Result<Option<&'stat
     if stream as usize == STREAM_NONE {
         return Ok(None);
     }
-    if stream as usize <= STREAM_PER_THREAD {
+    if is_default(stream) {
         check_default_stream(stream as usize, device)?;
     }
     timeline::resolve(stream as usize, device).map(Some)
+}
+
+/// One of CUDA's default streams, which are those of the thread's current device.
+#[inline(always)]
+pub fn is_default(stream: cvc_stream_t) -> bool {
+    stream as usize <= STREAM_PER_THREAD
 }
 
 /// The default streams are those of the thread's current device, as in CUDA.

@@ -121,10 +121,11 @@ pub extern "C" fn cvc_cache_release(cache: cvc_cache_t) -> cvc_status_t {
 }
 
 /// Waits for pending work, then gives idle and pending memory back to the driver. Live objects stay valid, but are not
-/// indexed any more. On a GPU this breaks captures that run on the device's pending streams.
+/// indexed any more. `CVC_STATUS_CAPTURING` where a stream with such work captures; nothing has changed then.
 ///
 /// @param device ordinal, or -1: the current one
-/// @param scope `CVC_SCOPE_GLOBAL`: every thread's entries; `CVC_SCOPE_LOCAL`: the calling thread's
+/// @param scope `CVC_SCOPE_GLOBAL`: every thread's entries, and what was given up on the device with work queued, by any
+///   cache; `CVC_SCOPE_LOCAL`: the calling thread's
 #[no_mangle]
 pub extern "C" fn cvc_cache_clear(
     cache: cvc_cache_t,
@@ -264,7 +265,9 @@ pub extern "C" fn cvc_cache_trim(cache: cvc_cache_t, device: i32, keep_bytes: u6
     })
 }
 
-/// Waits for the work of pending entries and retires them: they become idle, or go back where they pass the limit.
+/// Waits for the work of pending entries and retires them: they become idle, or go back where they pass the limit. So does
+/// what was given up on the device with work queued, by any cache. `CVC_STATUS_CAPTURING` where a stream with such work
+/// captures.
 ///
 /// @param timeout_ns -1: no timeout; else `CVC_STATUS_NOT_READY` when it passes first
 #[no_mangle]

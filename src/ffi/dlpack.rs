@@ -242,7 +242,8 @@ pub unsafe extern "C" fn cvc_tensor_to_dlpack(
         // SAFETY: the caller's pointer.
         let managed = unsafe { out(managed, std::ptr::null_mut(), "managed") }?;
         let object = arguments::tensor(tensor, "tensor")?;
-        let consumer = arguments::stream_or_none(consumer, object.device())?;
+        let consumer = arguments::stream_or_none(consumer, object.device())
+            .map_err(|error| error.of_argument("consumer"))?;
         if !matches!(versioned, 0 | 1) {
             fail!(
                 Status::InvalidEnum,
@@ -303,7 +304,8 @@ unsafe extern "C" fn release_versioned(context: *mut c_void) {
 }
 
 /// Makes a tensor of a DLPack struct, without a copy, and takes the struct over: its deleter runs when nobody observes the
-/// tensor any more. On failure the struct stays the caller's.
+/// tensor any more. On failure the struct stays the caller's. A struct's flag of read-only memory is not looked at: whoever
+/// imports such memory writes nothing to the tensor.
 ///
 /// @param versioned 1: `managed` is a DLManagedTensorVersioned; 0: a DLManagedTensor
 /// @param layout such as "NHWC"; null: none
@@ -433,7 +435,14 @@ unsafe fn describe(source: &DlTensor, layout: Layout) -> Result<(TensorDesc, u64
         }
     }
     let desc = TensorDesc::wrap(device, &shape[..rank], &strides[..rank], dtype, layout)?;
-    let address = (source.data as usize as u64).wrapping_add(source.byte_offset);
+    let Some(address) = (source.data as usize as u64).checked_add(source.byte_offset) else {
+        fail!(
+            Status::Overflow,
+            "managed has data {:p} and byte_offset {}, whose sum overflows 64 bits",
+            source.data,
+            source.byte_offset
+        );
+    };
     dtype.check_address(address, "managed.data")?;
     // The host backend's devices all count as the CPU there.
     if backend.kind() == BackendKind::Cuda {

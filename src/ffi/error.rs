@@ -54,6 +54,13 @@ pub fn guard_release(body: impl FnOnce() -> Result<()>) -> cvc_status_t {
 
 #[inline(always)]
 fn guard_in_fork(body: impl FnOnce() -> Result<()>) -> cvc_status_t {
+    let status = status_of(body);
+    log::deliver();
+    status
+}
+
+#[inline(always)]
+fn status_of(body: impl FnOnce() -> Result<()>) -> cvc_status_t {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => CVC_STATUS_OK,
         Ok(Err(error)) => keep(error),
@@ -170,8 +177,8 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 /// Sends messages, which go to standard error in any case, to `callback` as well; null ends that. The callback may run on
-/// any thread that uses the library, with none of its locks held; `message` is valid during the call. When
-/// this returns, the callback before may still be running, or about to run once, on other threads: keep its context valid.
+/// any thread that uses the library, at the end of a call, with none of its locks held, and may call the library; `message` is
+/// valid during the call. When this returns, the callback before may still be running, or about to run once, on other threads: keep its context valid.
 #[no_mangle]
 pub unsafe extern "C" fn cvc_set_log_callback(
     callback: cvc_log_fn,

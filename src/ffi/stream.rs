@@ -104,8 +104,9 @@ pub extern "C" fn cvc_stream_wait_stream(
     waited_for: cvc_stream_t,
 ) -> cvc_status_t {
     guard(|| {
-        let waits = arguments::stream_alone(waits)?;
-        waits.wait_for_stream(arguments::stream_alone(waited_for)?)
+        let named =
+            |stream, name| arguments::stream_alone(stream).map_err(|error| error.of_argument(name));
+        named(waits, "waits")?.wait_for_stream(named(waited_for, "waited_for")?)
     })
 }
 

@@ -64,7 +64,8 @@ pub(super) fn data_of(desc: &TensorDesc, data: u64, struct_size: usize) -> cvc_t
 /// for pending memory before it would report out-of-memory.
 ///
 /// @param stream whose queued work may use the tensor: memory with work ordered before that is considered too;
-///   `CVC_STREAM_NONE`: only memory whose work is done
+///   `CVC_STREAM_NONE`: only memory whose work is done. Where it captures, what it had queued before the capture counts as
+///   ordered: launch the graph behind that, or pass `CVC_STREAM_NONE`
 /// @param[out] tensor to be released with `cvc_tensor_release`
 #[no_mangle]
 pub unsafe extern "C" fn cvc_tensor_create(
@@ -104,9 +105,11 @@ unsafe fn raw_request<'a>(
         if (*desc).struct_size != size_of::<cvc_tensor_desc_t>() {
             return None;
         }
-        let current_device = match (*desc).device {
-            CVC_DEVICE_CURRENT => backend::current().ok()?.current_device().ok()?,
-            _ => -1,
+        // It decides what the request means: which device, and whose default stream.
+        let of_current = (*desc).device == CVC_DEVICE_CURRENT || arguments::is_default(stream);
+        let current_device = match of_current {
+            true => backend::current().ok()?.current_device().ok()?,
+            false => -1,
         };
         Some(RawRequest {
             words: &*desc.cast(),
@@ -421,7 +424,8 @@ pub extern "C" fn cvc_tensor_end_access(
     })
 }
 
-/// Waits on the host for all noted work on the tensor's memory.
+/// Waits on the host for all noted work on the tensor's memory. `CVC_STATUS_CAPTURING` where a stream of that work captures and
+/// nothing tells when it is done.
 ///
 /// @param timeout_ns -1: no timeout; else `CVC_STATUS_NOT_READY` when it passes first
 #[no_mangle]

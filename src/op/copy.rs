@@ -85,6 +85,29 @@ impl Rows {
     }
 }
 
+/// Refuses strides of the host side that lead out of what addresses can tell.
+fn check_strides(desc: &TensorDesc, strides: &[i64], name: &str) -> Result<()> {
+    if desc.is_empty() {
+        return Ok(());
+    }
+    let mut span = desc.dtype.bytes() as i64;
+    for (dimension, (&count, &stride)) in desc.dims().iter().zip(strides).enumerate() {
+        // Also as many steps as there are elements: that is where dimensions are joined.
+        let reach = stride
+            .checked_abs()
+            .and_then(|step| step.checked_mul(count));
+        let Some(sum) = reach.and_then(|reach| span.checked_add(reach)) else {
+            fail!(
+                Status::Overflow,
+                "{name}[{dimension}] is {stride} bytes for {count} elements, expected strides that span less than 2^63 \
+                 bytes together"
+            );
+        };
+        span = sum;
+    }
+    Ok(())
+}
+
 fn packed(desc: &TensorDesc) -> SmallVec<[i64; MAX_RANK]> {
     let mut strides: SmallVec<[i64; MAX_RANK]> = SmallVec::from_elem(0, desc.rank as usize);
     let mut stride = desc.dtype.bytes() as i64;
@@ -198,7 +221,9 @@ pub fn upload(
 ) -> Result<()> {
     let (desc, data) = dst.tensor();
     let dense = packed(desc);
-    let Some(rows) = rows(desc, src_strides.unwrap_or(&dense), desc.strides()) else {
+    let strides = src_strides.unwrap_or(&dense);
+    check_strides(desc, strides, "src_strides")?;
+    let Some(rows) = rows(desc, strides, desc.strides()) else {
         return Ok(());
     };
     object::submit(stream, &[(dst, AccessKind::Write)], || {
@@ -222,7 +247,9 @@ pub fn download(
 ) -> Result<()> {
     let (desc, data) = src.tensor();
     let dense = packed(desc);
-    let Some(rows) = rows(desc, desc.strides(), dst_strides.unwrap_or(&dense)) else {
+    let strides = dst_strides.unwrap_or(&dense);
+    check_strides(desc, strides, "dst_strides")?;
+    let Some(rows) = rows(desc, desc.strides(), strides) else {
         return Ok(());
     };
     object::submit(stream, &[(src, AccessKind::Read)], || {

@@ -368,10 +368,10 @@ impl Stream {
         if std::ptr::eq(self, other) {
             return Ok(());
         }
-        let capture = self.capture()?;
-        match other.capture()? {
-            Some(others) => self.check_wait_for_capture(capture, others)?,
-            None => self.check_wait_for_live(capture, "work of a stream")?,
+        let (own, others) = (self.capture()?, other.capture()?);
+        match others {
+            Some(others) => self.check_wait_for_capture(own, others)?,
+            None => self.check_wait_for_live(own, "work of a stream")?,
         }
         let device = other.device();
         let event = event_pool::take(device)?;
@@ -383,7 +383,7 @@ impl Stream {
                     covers,
                     waits,
                 };
-                self.wait_for_record(other, &record)
+                self.wait_for_record(other, &record, others)
             }
             Err(error) => {
                 event_pool::give_back(device, event);

@@ -253,13 +253,12 @@ impl Stream {
 
     /// Refuses a stream that captures: nothing from outside the capture may enter it (law 11).
     pub fn check_not_capturing(&self) -> Result<()> {
+        // Held over the question: nobody ends the stream meanwhile, which the caller may not have passed.
         let inner = self.inner.lock();
-        if !inner.alive {
-            return Ok(());
+        match inner.alive {
+            true => self.identity_here(&inner).check_not_capturing(),
+            false => Ok(()),
         }
-        let identity = self.identity_here(&inner);
-        drop(inner);
-        identity.check_not_capturing()
     }
 
     /// Whether the stream captures just now. The caller has just passed it.
@@ -318,19 +317,21 @@ impl Stream {
             return Ok(());
         }
         match record {
-            Some(record) => self.wait_for_record(access.stream, &record),
+            Some(record) => self.wait_for_record(access.stream, &record, None),
             None => Ok(()),
         }
     }
 
+    /// `capture`: the one that the record lies in.
     pub(super) fn wait_for_record(
         &'static self,
         other: &'static Stream,
         record: &Record,
+        capture: Option<u64>,
     ) -> Result<()> {
         let identity = self.inner.lock().identity;
         backend::current()?.stream_wait_event(identity.device, identity.handle, record.event)?;
-        if identity.is_capturing()? {
+        if capture.is_some() || identity.is_capturing()? {
             // The wait is the graph's, not the stream's.
             return Ok(());
         }

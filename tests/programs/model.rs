@@ -429,6 +429,7 @@ impl Model {
                 self.retire_index(cache, index, device, own);
             }
         }
+        self.tell_of_closed_caches();
     }
 
     /// `own`: the calling thread's index.

@@ -333,6 +333,7 @@ impl Runner {
                 let own = self.index(thread, cache);
                 self.unsure |= self.model.retire_all(cache, device, own);
             }
+            self.model.tell_of_closed_caches();
         }
     }
 

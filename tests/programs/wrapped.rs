@@ -92,6 +92,16 @@ impl Model {
         }
     }
 
+    /// Nobody looks into a closed cache: its wraps' owners hear from whoever retires anything.
+    pub fn tell_of_closed_caches(&mut self) {
+        for id in self.wraps.clone() {
+            let closed = self.caches[self.memories[id].cache].closed;
+            if closed && self.is_untold(id) && self.done(id) {
+                self.tell(id, None);
+            }
+        }
+    }
+
     /// No wrap of the index is counted while it lives, or leaves a shell.
     pub(super) fn unindex_wraps(&mut self, index: IndexId, device: usize) {
         for id in self.of_index(&self.wraps, index, device) {
