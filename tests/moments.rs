@@ -278,3 +278,46 @@ fn a_stream_may_be_destroyed_while_memory_of_its_use_is_freed() {
     elsewhere.end();
     run_all();
 }
+
+/// Two threads record one event: where the second fails the first one's record stands, not the one before.
+#[test]
+fn a_record_that_fails_beside_another_leaves_that() {
+    let _one = begin();
+    let (first, idle, reader) = (new_stream(0), new_stream(0), new_stream(0));
+    let tensor = create(default_cache(), &hwc(SIDE, SIDE, 1), first);
+    let copy = create(default_cache(), &hwc(SIDE, SIDE, 1), reader);
+    let mut event = std::ptr::null_mut();
+    fill(first, tensor);
+    // SAFETY: handles and a place for the result.
+    unsafe {
+        ok(cvc_event_create(0, 0, &mut event));
+        ok(cvc_event_record(event, first));
+    }
+    let handles = Shared((event, idle));
+    let elsewhere = Elsewhere::at(Call::EventRecord, Moment::Before, move || {
+        let (event, idle) = handles.get();
+        plan("stream_capture", 0, 1, CVC_STATUS_DEVICE_ERROR);
+        // SAFETY: handles.
+        let failed = unsafe { cvc_event_record(event, idle) };
+        assert_eq!(failed, CVC_STATUS_DEVICE_ERROR);
+    });
+    // SAFETY: handles.
+    ok(unsafe { cvc_event_record(event, idle) });
+    elsewhere.end();
+    assert_eq!(end_plan(), 1);
+    synchronize(idle);
+    // It is about the idle stream; the first one's work is not done.
+    // SAFETY: handles.
+    ok(unsafe { cvc_event_query(event) });
+    // SAFETY: handles.
+    ok(unsafe { cvc_copy(reader, tensor, copy) });
+    run_all();
+    assert_no_races();
+    // SAFETY: a handle, destroyed once.
+    ok(unsafe { cvc_event_destroy(event) });
+    release(tensor);
+    release(copy);
+    for stream in [first, idle, reader] {
+        destroy(stream);
+    }
+}

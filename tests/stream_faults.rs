@@ -185,3 +185,40 @@ fn a_foreign_stream_without_an_event_is_not_asked() {
     ok(unsafe { cvc_device_synchronize(0, -1) });
     assert_eq!(stats(cache).pending_count, 0);
 }
+
+/// A wait that is queued has happened, whatever fails after it.
+#[test]
+fn a_wait_for_an_event_fails_before_it_is_queued_or_not_at_all() {
+    let _one = begin();
+    let (first, second) = (new_stream(0), new_stream(0));
+    let tensor = create(default_cache(), &hwc(SIDE, SIDE, 3), first);
+    let mut event = null_mut();
+    // SAFETY: a place for the result.
+    ok(unsafe { cvc_event_create(0, 0, &mut event) });
+    for wait_for_event in [true, false] {
+        let latch = hold(first);
+        fill(first, tensor);
+        // SAFETY: handles.
+        ok(unsafe { cvc_event_record(event, first) });
+        plan("stream_is_capturing", 0, u64::MAX, CVC_STATUS_DEVICE_ERROR);
+        // SAFETY: handles.
+        ok(unsafe {
+            match wait_for_event {
+                true => cvc_stream_wait_event(second, event),
+                false => cvc_stream_wait_stream(second, first),
+            }
+        });
+        end_plan();
+        // SAFETY: handles.
+        ok(unsafe { cvc_copy(second, tensor, tensor) });
+        fill(second, tensor);
+        let_go(latch);
+        synchronize(second);
+    }
+    // SAFETY: a handle, destroyed once.
+    ok(unsafe { cvc_event_destroy(event) });
+    release(tensor);
+    destroy(first);
+    destroy(second);
+    assert_no_races();
+}

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 
@@ -17,6 +17,8 @@ use crate::observe::mistake::{self, Mistake};
 
 struct EventState {
     device: i32,
+    /// Held while a record is made, so that the driver's latest record is the latest here.
+    order: Arc<Mutex<()>>,
     /// Counts records: a look at the event is believed only if none began meanwhile.
     version: u64,
     recorded: Option<Recorded>,
@@ -58,6 +60,7 @@ pub fn event_create(device: i32, timing: bool) -> Result<EventHandle> {
         event,
         EventState {
             device,
+            order: Arc::default(),
             version: 0,
             recorded: None,
             before: None,
@@ -98,6 +101,8 @@ pub fn event_record(event: EventHandle, stream: &'static Stream) -> Result<()> {
         stream.device(),
         event_device(event, "event")?,
     )?;
+    let order = EVENTS.lock().get(&event).map(|state| state.order.clone());
+    let _order = order.as_ref().map(|order| order.lock());
     let version = EVENTS.lock().get_mut(&event).map(|state| {
         state.version += 1;
         if let Some(recorded) = state.recorded.take() {
@@ -209,8 +214,13 @@ fn unchanged(event: EventHandle, before: Option<Recorded>) -> Option<LivePlace> 
 /// The event's latest record, for a call by which the host looks at it. The driver would end the capture that such a record
 /// lies in (law 11).
 fn recorded_outside_captures(event: EventHandle, argument: &str) -> Result<Option<Recorded>> {
-    let latest = recorded(event);
-    if let Some(Place::Capture(_)) = latest.as_ref().map(|recorded| &recorded.place) {
+    let (latest, replaced) = match EVENTS.lock().get(&event) {
+        Some(state) => (state.recorded.clone(), state.before.clone()),
+        None => (None, None),
+    };
+    // While a record is being made, the driver may still have the one before.
+    let known = latest.as_ref().or(replaced.as_ref());
+    if let Some(Place::Capture(_)) = known.map(|recorded| &recorded.place) {
         fail!(
             Status::Capturing,
             "{argument} is {event:#x}, whose latest record lies in a capture, where the host cannot look at it; expected an \
@@ -256,8 +266,12 @@ pub fn stream_wait_event(stream: &'static Stream, event: EventHandle) -> Result<
     event_device(event, "event")?;
     let before = recorded(event);
     let capture = stream.capture()?;
+    let mut joins = false;
     match before.as_ref().map(|recorded| &recorded.place) {
-        Some(Place::Capture(other)) => stream.check_wait_for_capture(capture, *other)?,
+        Some(Place::Capture(other)) => {
+            stream.check_wait_for_capture(capture, *other)?;
+            joins = true;
+        }
         Some(Place::Live(_)) => stream.check_wait_for_live(capture, "an event's record")?,
         None if EVENTS.lock().contains_key(&event) => {
             stream.check_wait_for_live(capture, "an event without a record")?;
@@ -265,8 +279,8 @@ pub fn stream_wait_event(stream: &'static Stream, event: EventHandle) -> Result<
         None => {}
     }
     backend::current()?.stream_wait_event(stream.device(), stream.handle(), event)?;
-    if stream.is_capturing()? {
-        // The wait is the graph's, not the stream's.
+    // The wait is done: nothing that follows may fail. In a capture it is the graph's, not the stream's.
+    if joins || capture.is_some() || stream.is_capturing().unwrap_or(true) {
         return Ok(());
     }
     if let Some(recorded) = unchanged(event, before) {

@@ -41,7 +41,8 @@ fn with_state<R>(body: impl FnOnce(&mut State) -> R) -> R {
 
 impl State {
     fn break_capture(&mut self, capture: Option<u64>, how: &'static str) {
-        if let Some(capture) = capture {
+        let goes_on = |capture: &u64| self.capturing.values().any(|of| of.capture == *capture);
+        if let Some(capture) = capture.filter(goes_on) {
             self.broken.entry(capture).or_insert(how);
         }
     }
@@ -65,13 +66,14 @@ fn find(
 ) -> Result<Option<u64>> {
     with_state(|state| {
         if is_legacy(handle) {
-            let all = state.capturing.values();
-            let beside = all
-                .copied()
-                .find(|captured| captured.blocking && captured.device == device);
-            if let Some(beside) = beside {
+            let all = state.capturing.values().copied();
+            let is_beside = |captured: &Captured| captured.blocking && captured.device == device;
+            let beside: Vec<Captured> = all.filter(is_beside).collect();
+            if !beside.is_empty() {
                 if how == Use::Touch {
-                    state.break_capture(Some(beside.capture), "a use of the legacy stream");
+                    for captured in beside {
+                        state.break_capture(Some(captured.capture), "a use of the legacy stream");
+                    }
                 }
                 fail!(
                     Status::Capturing,
