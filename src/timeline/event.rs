@@ -266,12 +266,8 @@ pub fn stream_wait_event(stream: &'static Stream, event: EventHandle) -> Result<
     event_device(event, "event")?;
     let before = recorded(event);
     let capture = stream.capture()?;
-    let mut joins = false;
     match before.as_ref().map(|recorded| &recorded.place) {
-        Some(Place::Capture(other)) => {
-            stream.check_wait_for_capture(capture, *other)?;
-            joins = true;
-        }
+        Some(Place::Capture(other)) => stream.check_wait_for_capture(capture, *other)?,
         Some(Place::Live(_)) => stream.check_wait_for_live(capture, "an event's record")?,
         None if EVENTS.lock().contains_key(&event) => {
             stream.check_wait_for_live(capture, "an event without a record")?;
@@ -280,7 +276,7 @@ pub fn stream_wait_event(stream: &'static Stream, event: EventHandle) -> Result<
     }
     backend::current()?.stream_wait_event(stream.device(), stream.handle(), event)?;
     // The wait is done: nothing that follows may fail. In a capture it is the graph's, not the stream's.
-    if joins || capture.is_some() || stream.is_capturing().unwrap_or(true) {
+    if capture.is_some() || stream.is_capturing().unwrap_or(true) {
         return Ok(());
     }
     if let Some(recorded) = unchanged(event, before) {

@@ -459,7 +459,6 @@ pub fn device_synchronize(device: i32, deadline: Deadline) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Status;
 
     fn foreign() -> (StreamHandle, &'static Stream) {
         let backend = backend::current().expect("the host backend starts");
